@@ -1,0 +1,68 @@
+//! The configuration file that all binaries share.
+//!
+//! TOML, one table per binary, every key optional. Precedence: command line, environment, file, default.
+//! A binary reads only its own table, and an unknown key in it is an error, so a typo never passes silently.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// The file as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct ConfigFile {
+    #[serde(default)]
+    pub engine: EngineConfig,
+}
+
+/// `[engine]`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EngineConfig {
+    /// Path of the Unix socket.
+    pub socket: Option<PathBuf>,
+    /// Directory for the staging journal and spill files.
+    pub state_dir: Option<PathBuf>,
+    /// Directory that holds DuckDB's signed extensions.
+    pub extension_dir: Option<PathBuf>,
+    /// Loopback address of `/metrics` and `/healthz`, e.g. `127.0.0.1:9187`.
+    pub metrics_listen: Option<String>,
+    /// DuckDB memory limit per instance, in MiB.
+    pub memory_limit_mb: Option<u64>,
+    /// DuckDB threads per instance.
+    pub threads: Option<u32>,
+    /// Cap of the spill directory, in MiB.
+    pub spill_limit_mb: Option<u64>,
+}
+
+/// Why a configuration file could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("cannot read configuration file {path}")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("configuration file {path} is not valid")]
+    Parse { path: PathBuf, source: Box<toml::de::Error> },
+}
+
+/// Reads `path`, or returns the defaults when there is none.
+pub fn load(path: Option<&Path>) -> Result<ConfigFile, ConfigError> {
+    let Some(path) = path else { return Ok(ConfigFile::default()) };
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+    toml::from_str(&text).map_err(|source| ConfigError::Parse { path: path.to_owned(), source: Box::new(source) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_keys_are_refused_by_name() {
+        let error = toml::from_str::<ConfigFile>("[engine]\nmemory_limit = 3\n").unwrap_err();
+        assert!(error.to_string().contains("memory_limit"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = load(Some(Path::new("/nonexistent/coldfront.toml"))).unwrap_err();
+        assert!(error.to_string().contains("/nonexistent/coldfront.toml"));
+    }
+}
