@@ -3,7 +3,7 @@
 `make up` and the tests both start it from here, so there is one recipe. Every stack lives in a directory of its
 own, listens on loopback only, and remembers its ports and keys, so that it comes back at the same addresses.
 
-    stack.py up|down|status|psql|env      the stack of `make up`, in .local/stack
+    stack.py up|down|status|psql|env|reset      the stack of `make up`, in .local/stack
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Callable
@@ -30,7 +30,7 @@ import psutil
 import psycopg
 
 REPO = Path(__file__).resolve().parents[2]
-LOCAL = REPO / ".local"
+LOCAL = (REPO / ".local").resolve()  # it may be a link to where PostgreSQL's user can go
 PG_HOME = Path(os.environ.get("COLDFRONT_PG_HOME", LOCAL / "pg18"))
 SERVICE_USER = "coldfront"
 BUCKET = "lake"
@@ -199,7 +199,7 @@ class SeaweedFS:
             [
                 LOCAL / "bin/weed", "-logtostderr=true", "server", f"-dir={data}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
                 f"-master.port={port['master']}", f"-master.port.grpc={port['master_grpc']}",
-                "-master.telemetry=false", "-master.volumeSizeLimitMB=1024",
+                "-master.telemetry=false", "-master.volumeSizeLimitMB=1024", "-master.peers=none",
                 f"-volume.port={port['volume']}", f"-volume.port.grpc={port['volume_grpc']}",
                 "-volume.max=200", "-volume.preStopSeconds=0",
                 f"-filer.port={port['filer']}", f"-filer.port.grpc={port['filer_grpc']}",
@@ -227,8 +227,13 @@ class SeaweedFS:
                 return error.code in (400, 401, 403)  # it is there and asks who we are
             return True
 
+        def volumes() -> bool:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.ports['master']}/dir/status", timeout=2) as answer:
+                return alive() and json.load(answer)["Topology"]["Max"] > 0
+
         wait_until("SeaweedFS S3", lambda: answers(self.s3_endpoint), timeout_s, self.log)
         wait_until("SeaweedFS catalog", lambda: answers(f"{self.catalog_uri}/v1/config"), timeout_s, self.log)
+        wait_until("SeaweedFS volumes", volumes, timeout_s, self.log)
         wait_until("the table bucket", self.ensure_bucket, timeout_s, self.log)
 
     def shell(self, *commands: str) -> str:
@@ -247,13 +252,18 @@ class SeaweedFS:
         return False
 
     def stop(self) -> None:
+        """Its own shutdown waits 15 s for streams that never end; what it has acknowledged is in its files already."""
         try:
-            self.daemon.signal(signal.SIGTERM, 20)
+            self.daemon.signal(signal.SIGTERM, 2)
         except StackError:
-            self.kill()
+            pass
+        self.kill()
 
     def kill(self) -> None:
         self.daemon.signal(signal.SIGKILL)
+        for port in self.ports.values():  # its gRPC sockets have fixed names
+            for left in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+                left.unlink(missing_ok=True)
 
     def pause(self) -> None:
         """Stop answering without closing connections: an object store and a catalog that hang."""
@@ -338,6 +348,11 @@ class Postgres:
         text = "".join(f"{k} = '{v.replace(chr(39), chr(39) * 2)}'\n" for k, v in values.items())
         (self.data / "stack.conf").write_text(text)
 
+    def outdated(self) -> bool:
+        """It runs with a library that has since been replaced."""
+        process, library = self.daemon.process(), PG_HOME / "lib/coldfront.so"
+        return process is not None and library.exists() and library.stat().st_mtime > process.create_time()
+
     def start(self, timeout_s: float = 60.0) -> None:
         if self.daemon.process() is not None:
             return
@@ -398,15 +413,16 @@ class Stack:
         self.dir.mkdir(parents=True, exist_ok=True)
         self.state_file = self.dir / "stack.json"
         self.state: dict = json.loads(self.state_file.read_text()) if self.state_file.exists() else {}
-        self.run_dir = self._run_dir()
+        self.keep = False
+        self.run_dir = self._make_run_dir()
         self.weed = SeaweedFS(self.dir / "weed", self.run_dir, self.state)
         self.pg = Postgres(self.dir / "pg", self.run_dir, self.state, {**self.coldfront_settings(), **(settings or {})})
         self._remember()
 
-    def _run_dir(self) -> Path:
+    def _make_run_dir(self) -> Path:
         """Sockets go to a short path: their names may not exceed 107 bytes, whatever the clone's path."""
         name = hashlib.sha256(str(self.dir.resolve()).encode()).hexdigest()[:12]
-        path = Path(tempfile.gettempdir()) / f"coldfront-{os.geteuid()}-{name}"
+        path = Path("/tmp") / f"coldfront-{os.geteuid()}-{name}"
         path.mkdir(exist_ok=True)
         if path.stat().st_uid not in {os.geteuid(), getattr(service_account(), "pw_uid", None)}:
             raise StackError(f"{path} belongs to somebody else")
@@ -423,6 +439,7 @@ class Stack:
         return {"coldfront.warehouse": self.weed.warehouse, "coldfront.lakekeeper_endpoint": self.weed.catalog_uri}
 
     def start(self) -> "Stack":
+        self._make_run_dir()
         self.weed.start()
         self.pg.start()
         self.pg.ensure_database()
@@ -444,6 +461,7 @@ class Stack:
     def stop(self) -> None:
         self.pg.stop()
         self.weed.stop()
+        shutil.rmtree(self.run_dir, ignore_errors=True)
 
     def kill(self) -> None:
         self.pg.kill()
@@ -462,7 +480,7 @@ class Stack:
 
     def __exit__(self, kind, error, trace) -> None:
         """Keep the directory, with its logs, when the test failed."""
-        if kind is None:
+        if kind is None and not self.keep:
             self.destroy()
         else:
             self.kill()
@@ -505,11 +523,14 @@ def psql_line(stack: Stack) -> str:
 
 def main(argv: list[str]) -> int:
     command, rest = (argv or [""])[0], argv[1:]
-    if command not in {"up", "down", "status", "psql", "env"}:
+    if command not in {"up", "down", "status", "psql", "env", "reset"}:
         print(__doc__, file=sys.stderr)
         return 2
     stack = main_stack()
     if command == "up":
+        if stack.pg.outdated():
+            print("a newer coldfront is installed: restarting PostgreSQL")
+            stack.pg.stop()
         stack.start()
         write_env(stack)
         loaded = "with coldfront" if stack.pg.extension_installed() else "without coldfront, which is not installed yet"
@@ -517,6 +538,8 @@ def main(argv: list[str]) -> int:
         print(f"addresses: . {LOCAL / 'env'}\nconnect:   {psql_line(stack)}")
     elif command == "down":
         stack.stop()
+    elif command == "reset":
+        stack.destroy()
     elif command == "status":
         states = {"PostgreSQL": stack.pg.daemon.process(), "SeaweedFS": stack.weed.daemon.process()}
         for name, process in states.items():
@@ -531,6 +554,7 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    os.umask(0o022)  # PostgreSQL's user has to pass through our directories
     try:
         sys.exit(main(sys.argv[1:]))
     except StackError as error:

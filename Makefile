@@ -1,0 +1,33 @@
+# Every target is one line; what it does is a script in ops/dev/ or a program in tests/.
+# PROFILE=release builds and installs optimised programs.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.PHONY: help deps build install up down status reset psql demo test twin lint
+export PROFILE COLDFRONT_CACHE MODE DIR
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+deps: ## fetch PostgreSQL 18, DuckDB, SeaweedFS and the Python packages into .local/
+	@ops/dev/deps.sh
+build: deps ## build the extension and the programs
+	@ops/dev/build.sh
+install: build ## put them into .local/pg18
+	@ops/dev/install.sh
+up: install ## start the local stack and write .local/env
+	@ops/dev/stack.sh up
+down: ## stop it
+	@ops/dev/stack.sh down
+status: ## say what runs
+	@ops/dev/stack.sh status
+reset: ## stop it and delete its data
+	@ops/dev/stack.sh reset
+psql: ## connect to it
+	@ops/dev/stack.sh psql
+demo: up ## a real data set in a decoupled table, step by step
+	@ops/demo/demo.sh
+test: deps ## everything that CI runs
+	@ops/dev/test.sh
+twin: up ## twin scripts; DIR= another directory, MODE=decoupled|heap
+	@ops/dev/twin.sh
+lint: deps ## formatting and lints
+	@ops/dev/lint.sh

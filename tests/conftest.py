@@ -1,0 +1,64 @@
+"""Fixtures: a private stack for the whole run, and connections to it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "lib"))
+
+from stack import LOCAL, Postgres, Stack  # noqa: E402
+
+os.umask(0o022)  # PostgreSQL's user has to pass through our directories
+SCRATCH = LOCAL / "tests"
+_numbers = itertools.count(1)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "coldfront: needs the extension to be built and installed")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Without the extension its tests cannot run; `make test` builds it first, so there nothing is left out."""
+    if Postgres.extension_installed():
+        return
+    if os.environ.get("COLDFRONT_REQUIRE_EXTENSION"):
+        raise pytest.UsageError("coldfront is not installed: run `make install`")
+    for item in items:
+        if item.get_closest_marker("coldfront"):
+            item.add_marker(pytest.mark.skip(reason="coldfront is not installed: run `make install`"))
+
+
+@pytest.fixture(scope="session")
+def stack(request):
+    """SeaweedFS and PostgreSQL of this run alone; its directory, with the logs, is kept when a test failed."""
+    directory = SCRATCH / f"stack-{os.getpid()}"
+    shutil.rmtree(directory, ignore_errors=True)
+    made = Stack(directory, settings={"fsync": "off"})
+    with made:
+        yield made
+        if request.session.testsfailed:
+            made.keep = True
+
+
+@pytest.fixture
+def private_stack():
+    """A stack that the test may break."""
+    made = Stack(SCRATCH / f"private-{os.getpid()}-{next(_numbers)}", settings={"fsync": "off"})
+    with made:
+        yield made
+
+
+@pytest.fixture
+def db(stack):
+    """An autocommit connection whose search_path is a schema of its own."""
+    schema = f"test_{next(_numbers)}"
+    with stack.connect() as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+        connection.execute(f"SET search_path = {schema}, public")
+        yield connection

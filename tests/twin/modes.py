@@ -1,0 +1,108 @@
+"""How each mode makes the relations of a twin script. Adding a mode is adding a class to MODES."""
+
+from __future__ import annotations
+
+import json
+
+from script import Script, Table
+from session import Outcome, Session
+
+
+class Refused(Exception):
+    """The mode refuses a column type at creation: the file is skipped for it."""
+
+
+class SetUpError(Exception):
+    """The relations could not be made, for a reason that is a failure."""
+
+
+def literal(text: str) -> str:
+    return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+class Heap:
+    """Plain tables: the oracle."""
+
+    name = "heap"
+
+    def __init__(self):
+        self.schema = f"twin_{self.name}"
+
+    def runs(self, script: Script) -> bool:
+        return True
+
+    def must(self, admin: Session, sql: str) -> Outcome:
+        outcome = admin.run(sql)
+        if outcome.error:
+            raise SetUpError(f"{sql}: {outcome.describe()}")
+        return outcome
+
+    def create(self, admin: Session, script: Script) -> None:
+        self.must(admin, f"CREATE SCHEMA {self.schema}")
+        for table in script.tables:
+            self.create_table(admin, table)
+
+    def create_table(self, admin: Session, table: Table) -> None:
+        columns = ", ".join(f"{identifier(name)} {kind}" for name, kind in table.columns)
+        self.must(admin, f"CREATE TABLE {self.schema}.{table.name} ({columns})")
+
+    def loaded(self, admin: Session, script: Script) -> None:
+        """After the load statements: a mode that moves rows does it here."""
+
+    def drop(self, admin: Session, script: Script) -> None:
+        self.must(admin, "SET client_min_messages = warning")
+        self.must(admin, f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
+
+
+class SecondHeap(Heap):
+    """Heap against heap: proves that a script is deterministic, before any other mode is asked."""
+
+    name = "heap2"
+
+
+class Sabotaged(SecondHeap):
+    """A heap with a flaw put in on purpose: the harness's own tests need something that has to fail."""
+
+    def __init__(self, sql: str):
+        super().__init__()
+        self.sql = sql
+
+    def loaded(self, admin: Session, script: Script) -> None:
+        self.must(admin, f"SET search_path = {self.schema}, public")
+        self.must(admin, self.sql)
+
+
+class Decoupled(Heap):
+    """All rows in Iceberg."""
+
+    name = "decoupled"
+
+    def runs(self, script: Script) -> bool:
+        return self.name in script.modes
+
+    def create_table(self, admin: Session, table: Table) -> None:
+        columns = json.dumps([{"name": name, "type": kind} for name, kind in table.columns])
+        made = admin.run(
+            f"SELECT coldfront.create_iceberg_table({literal(self.schema)}, {literal(table.name)}, {literal(columns)}::jsonb)"
+        )
+        if made.error == "0A000":
+            raise Refused(made.message)
+        if made.error:
+            raise SetUpError(f"create_iceberg_table: {made.describe()}")
+
+    def drop(self, admin: Session, script: Script) -> None:
+        names = ", ".join(literal(table.name) for table in script.tables)
+        left = admin.run(
+            "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+            f" WHERE n.nspname = {literal(self.schema)} AND c.relkind = 'v' AND c.relname IN ({names})"
+        )
+        for (name,) in left.rows or []:
+            self.must(admin, f"SELECT coldfront.drop_iceberg_table({literal(self.schema)}, {literal(name)}, true)")
+        super().drop(admin, script)
+
+
+MODES = {"heap": SecondHeap, "decoupled": Decoupled}
