@@ -1,0 +1,8 @@
+//! The Iceberg gateway against a catalog that misbehaves on cue, and against a real one.
+
+mod faults;
+mod http;
+mod oauth;
+mod passing;
+mod real;
+mod scripted;
