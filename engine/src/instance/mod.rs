@@ -1,0 +1,220 @@
+//! DuckDB instances: one per PostgreSQL database and lake.
+//!
+//! The newest instance of a database stays warm between sessions; an older one (its lake was changed) goes with its
+//! last session. The catalog is attached by the first statement that needs it, and again by the next one if that
+//! failed, so nothing has to be restarted after an outage.
+
+pub mod attach;
+mod inputs;
+pub mod settings;
+mod stats;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use coldfront_common::frame::{Failure, Lake, TableStats};
+use coldfront_common::ident::CATALOG_ALIAS;
+use coldfront_common::sqlstate;
+use metrics::gauge;
+
+use crate::duckdb::{Connection, Database, Error, Interrupter, ResultStream};
+use crate::failure::{self, failure};
+use crate::gateway::{Gateway, RegisterError, Registration};
+use crate::metrics as names;
+use crate::server::{Request, SessionInputs};
+use attach::{Endpoint, PURGE_ALIAS};
+use inputs::ConnectionInputs;
+use settings::Limits;
+use stats::StatsCache;
+
+/// Extensions every instance loads, in an order that satisfies their dependencies.
+const EXTENSIONS: &[&str] = &["avro", "httpfs", "icu", "json", "iceberg"];
+
+/// One instance.
+pub struct Instance {
+    pub number: u64,
+    pub lake: Lake,
+    database: Arc<Database>,
+    inputs: Arc<ConnectionInputs>,
+    /// The lake's place in the gateway; an error if no catalog is configured.
+    registration: Result<Registration, RegisterError>,
+    attached: Mutex<Attached>,
+    stats: Arc<StatsCache>,
+    spill_dir: std::path::PathBuf,
+}
+
+#[derive(Default)]
+struct Attached {
+    storage: bool,
+    catalog: bool,
+    ice: bool,
+    purge: bool,
+}
+
+/// A connection whose statements see the inputs of one session.
+pub struct SessionConnection {
+    connection: Connection,
+    inputs: Arc<ConnectionInputs>,
+    pub instance: Arc<Instance>,
+}
+
+impl Instance {
+    fn open(limits: &Limits, gateway: &Gateway, number: u64, lake: Lake) -> Result<Arc<Self>, Error> {
+        let database = Database::open(&limits.open_settings(number))?;
+        let mut connection = database.connect()?;
+        for name in EXTENSIONS.iter().chain(attach::extra_extensions(&lake)) {
+            connection.execute(&format!("LOAD {name}"))?;
+        }
+        connection.execute("SET GLOBAL TimeZone = 'UTC'")?;
+        let inputs = ConnectionInputs::new(&database);
+        database.serve_inputs(inputs.clone())?;
+        gauge!(names::INSTANCES).increment(1);
+        let spill_dir = limits.spill_dir.join(format!("duckdb-{number}"));
+        let registration = gateway.register(&lake);
+        let stats = Arc::new(StatsCache::default());
+        if let Ok(registration) = &registration {
+            StatsCache::follow(&stats, registration);
+        }
+        let attached = Mutex::default();
+        Ok(Arc::new(Self { number, lake, database, inputs, registration, attached, stats, spill_dir }))
+    }
+
+    /// Opens a connection for a session.
+    pub fn connect(self: &Arc<Self>, session: &Arc<SessionInputs>) -> Result<SessionConnection, Error> {
+        let connection = self.database.connect()?;
+        self.inputs.add(connection.id(), session);
+        Ok(SessionConnection { connection, inputs: self.inputs.clone(), instance: self.clone() })
+    }
+
+    /// True if `sql` needs an attachment that is not there yet.
+    pub fn lacks_attachment(&self, sql: &str) -> bool {
+        let attached = self.attached();
+        (attach::mentions(sql, CATALOG_ALIAS) && !attached.ice) || (attach::mentions(sql, PURGE_ALIAS) && !attached.purge)
+    }
+
+    /// Attaches what `sql` mentions, on behalf of `request`.
+    pub fn attach_for(&self, sql: &str, request: &Request) -> Result<(), Failure> {
+        let registration = match &self.registration {
+            Ok(registration) => registration,
+            Err(error) => return Err(no_catalog(error)),
+        };
+        let mut attached = self.attached();
+        let mut connection = self.database.connect().map_err(|e| failure::from_duckdb(&e))?;
+        let mut run = |sql: &str| {
+            let outcome = request.call(connection.interrupter(), || connection.execute(sql));
+            outcome.map_err(|e| failure::from_duckdb(&e))
+        };
+        let endpoint = Endpoint { uri: &registration.endpoint, token: &registration.token };
+        if !attached.storage {
+            if let Some(secret) = attach::storage_secret(&self.lake) {
+                run(&secret)?;
+            }
+            attached.storage = true;
+        }
+        if !attached.catalog {
+            run(&attach::catalog_secret(&endpoint))?;
+            attached.catalog = true;
+        }
+        if attach::mentions(sql, CATALOG_ALIAS) && !attached.ice {
+            run(&attach::attach(&self.lake, &endpoint, CATALOG_ALIAS))?;
+            attached.ice = true;
+        }
+        if attach::mentions(sql, PURGE_ALIAS) && !attached.purge {
+            run(&attach::attach(&self.lake, &endpoint, PURGE_ALIAS))?;
+            attached.purge = true;
+        }
+        Ok(())
+    }
+
+    /// The size of a table's current snapshot.
+    pub fn table_stats(&self, namespace: &str, table: &str) -> Result<TableStats, Failure> {
+        let registration = self.registration.as_ref().map_err(no_catalog)?;
+        self.stats.get(registration, namespace, table).map_err(|e| failure::from_catalog(&e))
+    }
+
+    fn attached(&self) -> MutexGuard<'_, Attached> {
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn no_catalog(error: &RegisterError) -> Failure {
+    let hint = "Set coldfront.warehouse and coldfront.lakekeeper_endpoint.";
+    Failure { hint: Some(hint.into()), ..failure(sqlstate::UNDEFINED_OBJECT, error.to_string()) }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        gauge!(names::INSTANCES).decrement(1);
+        // DuckDB leaves the directory behind, empty.
+        let _ = std::fs::remove_dir_all(&self.spill_dir);
+        tracing::info!(instance = self.number, "closed a DuckDB instance");
+    }
+}
+
+impl SessionConnection {
+    pub fn execute(&mut self, sql: &str) -> Result<u64, Error> {
+        self.connection.execute(sql)
+    }
+
+    pub fn stream(&mut self, sql: &str) -> Result<ResultStream, Error> {
+        self.connection.stream(sql)
+    }
+
+    pub fn interrupter(&self) -> Interrupter {
+        self.connection.interrupter()
+    }
+
+    /// The inputs that statements on this connection opened since the last call.
+    pub fn take_used_inputs(&self) -> Vec<u64> {
+        self.inputs.take_used(self.connection.id())
+    }
+}
+
+impl Drop for SessionConnection {
+    fn drop(&mut self) {
+        self.inputs.remove(self.connection.id());
+    }
+}
+
+/// All instances of the process.
+pub struct Instances {
+    limits: Limits,
+    gateway: Gateway,
+    next: AtomicU64,
+    newest: Mutex<HashMap<String, Arc<Instance>>>,
+}
+
+impl Instances {
+    pub fn new(limits: Limits, gateway: Gateway) -> Self {
+        Self { limits, gateway, next: AtomicU64::new(1), newest: Mutex::default() }
+    }
+
+    /// The instance for `database` and `lake`, opened if need be.
+    pub fn acquire(&self, database: &str, lake: &Lake) -> Result<Arc<Instance>, Error> {
+        if let Some(instance) = self.newest().get(database)
+            && instance.lake == *lake
+        {
+            return Ok(instance.clone());
+        }
+        // Opened outside the lock: it takes most of a second. Two sessions may race; the second keeps the first's.
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let instance = Instance::open(&self.limits, &self.gateway, number, lake.clone())?;
+        tracing::info!(instance = number, database, ?lake, "opened a DuckDB instance");
+        let mut newest = self.newest();
+        if let Some(other) = newest.get(database)
+            && other.lake == *lake
+        {
+            return Ok(other.clone());
+        }
+        let replaced = newest.insert(database.to_owned(), instance.clone());
+        drop(newest);
+        // Closing may take a while, so not under the lock.
+        drop(replaced);
+        Ok(instance)
+    }
+
+    fn newest(&self) -> MutexGuard<'_, HashMap<String, Arc<Instance>>> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,32 @@
+//! Limits of DuckDB instances and how they are expressed in DuckDB's settings.
+
+use std::path::PathBuf;
+
+/// What every instance of this process is given.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    pub extension_dir: PathBuf,
+    /// Directory under which each instance gets a spill directory of its own.
+    pub spill_dir: PathBuf,
+    pub memory_limit_mb: u64,
+    pub threads: u32,
+    pub spill_limit_mb: u64,
+}
+
+impl Limits {
+    /// Settings for opening instance `number`.
+    pub fn open_settings(&self, number: u64) -> Vec<(&'static str, String)> {
+        vec![
+            // A warehouse whose name looks like an URL would be attached read-only otherwise.
+            ("access_mode", "READ_WRITE".into()),
+            ("extension_directory", self.extension_dir.display().to_string()),
+            ("autoinstall_known_extensions", "false".into()),
+            ("autoload_known_extensions", "false".into()),
+            ("allow_persistent_secrets", "false".into()),
+            ("memory_limit", format!("{}MiB", self.memory_limit_mb)),
+            ("threads", self.threads.to_string()),
+            ("temp_directory", self.spill_dir.join(format!("duckdb-{number}")).display().to_string()),
+            ("max_temp_directory_size", format!("{}MiB", self.spill_limit_mb)),
+        ]
+    }
+}

@@ -1,0 +1,44 @@
+//! `Query` opens a result stream, `Fetch` takes its next batch.
+
+use coldfront_common::frame::{Failure, Frame, Kind, Query, Scope, StreamId};
+
+use super::{json, make_ready, parse};
+use crate::failure;
+use crate::server::request::Request;
+use crate::server::stream::{Stream, StreamError};
+use crate::server::worker::{Answer, Worker};
+
+pub fn query(worker: &mut Worker, request: &Request, frame: &Frame) -> Result<Answer, Failure> {
+    let query: Query = parse(frame)?;
+    for number in &query.release {
+        worker.streams.close_scope(Scope::Read(*number), &mut worker.scopes);
+        worker.scopes.release(*number);
+    }
+    if worker.streams.contains(query.stream) {
+        return Err(failure::protocol(format!("stream {} is open already", query.stream)));
+    }
+    let instance = make_ready(worker, request, query.scope, &query.sql)?;
+    let transaction = worker.scopes.get(query.scope, &instance, &worker.session.inputs)?;
+    let live = transaction.call(request, |c| c.stream(&query.sql)).map_err(|e| failure::from_duckdb(&e))?;
+    let (stream, schema) = Stream::new(query.scope, live).map_err(|e| stream_failure(&e))?;
+    worker.streams.add(query.stream, stream, &mut worker.scopes);
+    Ok(Answer::Frame(Kind::Schema, schema))
+}
+
+pub fn fetch(worker: &mut Worker, request: &Request, frame: &Frame) -> Result<Answer, Failure> {
+    let StreamId { stream } = parse(frame)?;
+    match worker.streams.fetch(stream, &mut worker.scopes, request) {
+        None => Err(failure::protocol(format!("stream {stream} is not open"))),
+        Some(Ok(Ok(batch))) => Ok(Answer::Frame(Kind::Batch, batch)),
+        Some(Ok(Err(end))) => json(Kind::End, &end),
+        Some(Err(error)) => Err(stream_failure(&error)),
+    }
+}
+
+fn stream_failure(error: &StreamError) -> Failure {
+    match error {
+        StreamError::DuckDb(error) => failure::from_duckdb(error),
+        StreamError::Spill(error) => failure::from_spill(error),
+        StreamError::Encode(error) => failure::failure(coldfront_common::sqlstate::FEATURE_NOT_SUPPORTED, error.to_string()),
+    }
+}
