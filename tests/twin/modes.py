@@ -59,9 +59,15 @@ class Heap:
 
 
 class SecondHeap(Heap):
-    """Heap against heap: proves that a script is deterministic, before any other mode is asked."""
+    """Heap against heap with its rows in another order: a script may not depend on what PostgreSQL does not promise."""
 
     name = "heap2"
+
+    def loaded(self, admin: Session, script: Script) -> None:
+        for table in script.tables:
+            name = f"{self.schema}.{table.name}"
+            self.must(admin, f"CREATE TEMP TABLE shuffle AS SELECT * FROM {name} AS r ORDER BY md5(r::text)")
+            self.must(admin, f"TRUNCATE {name}; INSERT INTO {name} TABLE shuffle; DROP TABLE shuffle")
 
 
 class Sabotaged(SecondHeap):
@@ -72,6 +78,7 @@ class Sabotaged(SecondHeap):
         self.sql = sql
 
     def loaded(self, admin: Session, script: Script) -> None:
+        """No shuffling: the flaw has to be the only difference."""
         self.must(admin, f"SET search_path = {self.schema}, public")
         self.must(admin, self.sql)
 
@@ -86,9 +93,10 @@ class Decoupled(Heap):
 
     def create_table(self, admin: Session, table: Table) -> None:
         columns = json.dumps([{"name": name, "type": kind} for name, kind in table.columns])
-        made = admin.run(
-            f"SELECT coldfront.create_iceberg_table({literal(self.schema)}, {literal(table.name)}, {literal(columns)}::jsonb)"
-        )
+        arguments = [literal(self.schema), literal(table.name), literal(columns) + "::jsonb"]
+        if table.partition:
+            arguments.append("array[" + ", ".join(map(literal, table.partition)) + "]")
+        made = admin.run(f"SELECT coldfront.create_iceberg_table({', '.join(arguments)})")
         if made.error == "0A000":
             raise Refused(made.message)
         if made.error:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs twin scripts: every statement must do on a ColdFront relation what it does on a heap table.
 
-    run.py [--mode decoupled|heap|all] [--dir DIR] [--verbose] [FILE …]
+    run.py [--mode decoupled|heap|all] [--dir DIR] [--show] [FILE …]
 
 The connection comes from PGHOST, PGPORT, PGUSER and PGDATABASE. The last line is `N passed, N failed, N skipped`.
 """
@@ -36,6 +36,7 @@ class Totals:
     skipped: int = 0
     statements: int = 0
     refused: int = 0
+    show: bool = False
     failures: list[str] = field(default_factory=list)
 
 
@@ -114,6 +115,8 @@ def step(script: Script, statement: Statement, heap: Side, other: Side, totals: 
             expected = mine.run(stand_in(got.error))  # the heap skips it too, in the same transaction state
         else:
             expected = mine.run(statement)
+    if totals.show:
+        print(f"{script.path.name}:{statement.line}: {statement.text}\n    " + got.describe().replace("\n", "\n    "))
     if not expected.same_as(got, statement.unordered):
         raise Mismatch(report(script, statement, "differs", expected, got, other))
 
@@ -166,6 +169,7 @@ def arguments_of(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--dir", type=Path, default=HERE)
     parser.add_argument("--timeout", type=float, default=30.0, help="seconds a statement may take (default 30)")
     parser.add_argument("--keep", action="store_true", help="leave the relations of the last file behind")
+    parser.add_argument("--show", action="store_true", help="print what each statement gave")
     parser.add_argument("--sabotage", help="heap against a heap changed by this SQL; has to fail")
     parser.add_argument("files", nargs="*", type=Path)
     return parser.parse_args(argv)
@@ -183,8 +187,11 @@ def main(argv: list[str]) -> int:
         chosen = [make() for name, make in modes.MODES.items() if name != "heap"]
     else:
         chosen = [modes.MODES[arguments.mode]()]
-    totals = Totals()
-    lock = Session(conninfo("twin run"), 600)
+    totals = Totals(show=arguments.show)
+    try:
+        lock = Session(conninfo("twin run"), 600)
+    except ConnectionError as error:
+        sys.exit(f"{error}\nIs the stack up, and are its addresses set (. .local/env)?")
     lock.run(f"SELECT pg_advisory_lock({RUN_LOCK})")
     for path in files:
         for mode in chosen:

@@ -25,6 +25,7 @@ class Statement:
 class Table:
     name: str
     columns: list[tuple[str, str]]  # name as stored, type as written
+    partition: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -36,7 +37,7 @@ class Script:
     body: list[Statement] = field(default_factory=list)
 
 
-HEADER = re.compile(r"--\s*(columns|modes|load|also)\s*:\s*(.*)$")
+HEADER = re.compile(r"--\s*(columns|modes|load|also|partition)\s*:\s*(.*)$")
 DIRECTIVE = re.compile(r"--\s*(?:(session|refuse-ok)\s*:\s*(.*?)|(unordered))\s*$")
 COPY_IN = re.compile(r"\s*copy\b.*\bfrom\s+stdin\b", re.IGNORECASE | re.DOTALL)
 
@@ -62,6 +63,8 @@ def _header(script: Script, text: str) -> None:
         elif key == "also":
             name, _, rest = value.partition(":")
             script.tables.append(Table(name.strip(), columns(rest)))
+        elif key == "partition":
+            script.tables[0].partition = [part.strip() for part in _split_commas(value)]
         elif key == "modes":
             script.modes = value.split()
         elif key == "load":

@@ -1,0 +1,37 @@
+-- columns: id bigint, ts timestamptz, a integer, b bigint, d numeric(12,2), x double precision, s text, f boolean
+-- load: INSERT INTO t SELECT i, '2025-11-01'::timestamptz + i * interval '1 day', i % 6, nullif(i % 4, 0), i * 0.25, i / 4.0, CASE WHEN i % 7 > 0 THEN 's' || i % 5 END, CASE i % 3 WHEN 0 THEN true WHEN 1 THEN false END FROM generate_series(1, 120) i
+SELECT count(*), count(a), count(b), count(s), count(f) FROM t;
+SELECT sum(a), sum(b), sum(d), sum(x), avg(a), avg(b), avg(d), avg(x) FROM t;
+SELECT min(a), max(b), min(d), max(x), min(s), max(s), min(ts), max(ts) FROM t;
+SELECT count(DISTINCT a), count(DISTINCT s), sum(DISTINCT b), avg(DISTINCT a), string_agg(DISTINCT s, ',' ORDER BY s) FROM t;
+SELECT a, count(*), sum(b), avg(d), min(s), max(ts), bool_and(f), bool_or(f) FROM t GROUP BY a ORDER BY a;
+SELECT a, s, count(*) FROM t GROUP BY a, s HAVING count(*) > 4 ORDER BY a, s;
+SELECT s, sum(d) FROM t WHERE ts >= '2026-01-01' GROUP BY s HAVING sum(d) > 100 ORDER BY sum(d) DESC;
+SELECT count(*) FILTER (WHERE a > 2), sum(d) FILTER (WHERE f), count(DISTINCT s) FILTER (WHERE b = 1), avg(x) FILTER (WHERE false) FROM t;
+SELECT a % 2 = 0 AS even, count(*), sum(a * b), sum(a + 1) FROM t GROUP BY 1 ORDER BY 1;
+SELECT date_trunc('month', ts) AS m, count(*), sum(d) FROM t GROUP BY m ORDER BY m;
+SELECT s IS NULL, count(*) FROM t GROUP BY 1 ORDER BY 1;
+SELECT bit_and(a), bit_or(a), bit_xor(a), every(a < 6), any_value(1) FROM t;
+SELECT stddev(a), stddev_pop(a), variance(b), var_pop(d), corr(a, b) IS NOT NULL, regr_count(x, a), covar_pop(a, a) > 0 FROM t;
+SELECT array_agg(id ORDER BY id) FILTER (WHERE id < 6), array_agg(DISTINCT a ORDER BY a DESC), string_agg(s, '-' ORDER BY id) FILTER (WHERE id < 9) FROM t;
+SELECT jsonb_agg(a ORDER BY id) FILTER (WHERE id < 4), jsonb_object_agg(id, s) FILTER (WHERE id < 3), json_agg(f ORDER BY id) FILTER (WHERE id < 4) FROM t;
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY x), percentile_disc(array[0.25, 0.75]) WITHIN GROUP (ORDER BY a), mode() WITHIN GROUP (ORDER BY a), rank(3) WITHIN GROUP (ORDER BY a) FROM t;
+SELECT count(*) FROM t WHERE false;
+SELECT sum(a), avg(d), min(s), max(ts), count(a), bool_and(f), array_agg(a), string_agg(s, '') FROM t WHERE id < 0;
+SELECT a, count(*) FROM t WHERE id < 0 GROUP BY a;
+SELECT 1 FROM t HAVING count(*) > 100;
+SELECT 1 FROM t HAVING count(*) > 1000;
+SELECT max(id) - min(id), count(*) * 2, sum(a)::float8 / count(*), round(avg(d), 3) FROM t;
+SELECT sum(a) FROM t GROUP BY s ORDER BY sum(a), min(id);
+SELECT DISTINCT a, b FROM t WHERE b IS NULL OR b > 2 ORDER BY a, b;
+SELECT DISTINCT f FROM t ORDER BY f;
+SELECT count(*) FROM (SELECT DISTINCT a, s FROM t) q;
+SELECT max(c), min(c) FROM (SELECT count(*) AS c FROM t GROUP BY s) q;
+SELECT a, (SELECT count(*) FROM t u WHERE u.a = t.a AND u.id < 20) FROM t GROUP BY a ORDER BY a;
+SELECT pg_typeof(sum(a)), pg_typeof(sum(b)), pg_typeof(sum(d)), pg_typeof(sum(x)), pg_typeof(avg(a)), pg_typeof(count(*)) FROM t;
+SELECT min(id), max(id) FROM t WHERE a = 2;
+SELECT sum(sum(a)) OVER (ORDER BY s) FROM t GROUP BY s ORDER BY s;
+SELECT s, count(*) FROM t GROUP BY s ORDER BY count(*) DESC, s LIMIT 2;
+SELECT count(NULL), sum(NULL::int), max(NULL::text) FROM t;
+SELECT a AS g, count(*) FROM t GROUP BY g ORDER BY g DESC LIMIT 2;
+SELECT length(s), sum(d) FROM t GROUP BY length(s) ORDER BY 1;

@@ -1,0 +1,33 @@
+-- columns: id bigint, ts timestamptz, i integer, k bigint, x double precision, d numeric(12,4)
+-- load: INSERT INTO t SELECT i, '2025-01-01'::timestamptz + (i + 10) * interval '30 days', i, i * 1000000007::bigint, i / 4.0, i * 1.2345 FROM generate_series(-8, 8) i
+SELECT id, i / 2, i / -2, i % 3, i % -3, mod(i, 4), div(i, 3), i::float8 / 2, i / 2.0 FROM t ORDER BY id;
+SELECT id FROM t WHERE i / 2 = 0 ORDER BY id;
+SELECT id FROM t WHERE i % 3 = -1 ORDER BY id;
+SELECT id FROM t WHERE i / 2 * 2 = i ORDER BY id;
+SELECT id FROM t WHERE 100 / (i + 9) > 10 ORDER BY id;
+SELECT id FROM t WHERE 100 / i > 10 ORDER BY id;
+SELECT sum(i) / count(*), sum(i + 3) / count(*), avg(i), sum(k) / 3, sum(d) / count(*), avg(d) FROM t;
+SELECT id, round(x), x::int, round(d), round(d, 2), d::int, trunc(d), ceil(d), floor(x), round(-x) FROM t ORDER BY id;
+SELECT id, d / 3, d * d, d + x, d / 7 * 7, x * 3, k * 2, k / 7, k % 10 FROM t ORDER BY id;
+SELECT id, d / 0.95, 1 / nullif(d, 0), 10 % nullif(d, 0) FROM t ORDER BY id;
+SELECT id, abs(i), -i, +i, sign(d), @ i, |/ abs(x), i ^ 2, abs(i)! FROM t WHERE id = 1;
+SELECT id, abs(i), -i, @ i, |/ abs(x), i ^ 2, factorial(abs(i)) FROM t ORDER BY id;
+SELECT id, i::text || d, i::numeric(5,1), (i * 1.5)::int, (i * 0.5)::int, (x * 2)::bigint FROM t ORDER BY id;
+SELECT id, power(i, 2), power(2, i), sqrt(abs(i)), cbrt(i), exp(0), ln(abs(i) + 1) > 1, width_bucket(i, -8, 8, 4) FROM t ORDER BY id;
+SELECT id, greatest(i, x, d), least(i, k), i = x, i = d, d = x FROM t ORDER BY id;
+SELECT id, trunc(x::numeric, 1), round(x::numeric, 1), to_char(d, 'S999.99'), to_char(x, '0.00') FROM t ORDER BY id;
+SELECT id, i & 5, i | 5, i # 5, ~i, i << 3, i >> 1, k >> 33 FROM t ORDER BY id;
+SELECT sum(i), sum(k), sum(d), sum(x), min(d), max(x), sum(i * i), sum(abs(d)), stddev(i), variance(d) FROM t;
+SELECT sum(k * k) FROM t;
+SELECT sum(k * k * 100) FROM t;
+SELECT i % 3 AS m, sum(d), avg(i), count(*) FROM t GROUP BY i % 3 ORDER BY 1;
+SELECT i / 4 AS q, count(*) FROM t GROUP BY 1 ORDER BY 1;
+SELECT id FROM t WHERE d > 1 AND d < 5.0 AND x >= 0.5 ORDER BY id;
+SELECT id FROM t WHERE x = d ORDER BY id;
+SELECT id FROM t WHERE i = 2.0 OR i = 2.5 OR k = 3000000021.0 ORDER BY id;
+SELECT id FROM t WHERE i > 6.5 OR i < -6.5::float8 ORDER BY id;
+SELECT id FROM t WHERE i IN (1.0, 2.5, 3) ORDER BY id;
+UPDATE t SET i = i / 3, d = d / 3, x = x / 3, k = k / 3 WHERE id > 5;
+UPDATE t SET i = i * 1.5, k = d WHERE id < -5;
+UPDATE t SET i = 1 / (id - 3);
+SELECT * FROM t ORDER BY id;

@@ -1,0 +1,30 @@
+-- columns: id bigint, ts timestamptz, s text, v varchar(20)
+-- load: INSERT INTO t VALUES (1,'2025-01-01','a','a'),(2,'2026-01-01','B','B'),(3,'2025-02-01','_c','_c'),(4,'2026-02-01','Ä','Ä'),(5,'2025-03-01','ab','AB'),(6,'2026-03-01','a b','a-b'),(7,'2025-04-01','Z','z'),(8,'2026-04-01','é','é'),(9,'2025-05-01','🙂','😀'),(10,'2026-05-01','','/x'),(11,'2025-06-01',NULL,NULL),(12,'2026-06-01','A','a'),(13,'2026-06-01','ß','SS')
+SELECT id, s FROM t ORDER BY s, id;
+SELECT id, s FROM t ORDER BY s DESC, id;
+SELECT id, s FROM t ORDER BY s COLLATE "C", id;
+SELECT id, s FROM t ORDER BY s COLLATE "pg_c_utf8" DESC, id;
+SELECT id, v FROM t ORDER BY v COLLATE ucs_basic, id;
+SELECT id FROM t ORDER BY lower(s), id;
+SELECT min(s), max(s), min(v), max(v) FROM t;
+SELECT min(s COLLATE "C"), max(s COLLATE "C") FROM t;
+SELECT id FROM t WHERE s > 'a' ORDER BY id;
+SELECT id FROM t WHERE s BETWEEN 'A' AND 'a' ORDER BY id;
+SELECT id FROM t WHERE s COLLATE "C" < 'a' ORDER BY id;
+SELECT id FROM t WHERE v LIKE '/%' ORDER BY id;
+SELECT id FROM t WHERE s ILIKE 'A%' ORDER BY id;
+SELECT id FROM t WHERE s ILIKE 'ä' ORDER BY id;
+SELECT id FROM t WHERE lower(s) = lower(v) ORDER BY id;
+SELECT id FROM t WHERE upper(s) = 'Ä' ORDER BY id;
+SELECT id, upper(s), lower(s), initcap(s), upper(s COLLATE "C"), lower(v COLLATE "C") FROM t ORDER BY id;
+SELECT id FROM t WHERE s = v COLLATE "C" ORDER BY id;
+SELECT id FROM t WHERE s COLLATE "C" = v COLLATE "pg_c_utf8" ORDER BY id;
+SELECT id, s < v, s COLLATE "C" < v, greatest(s, v), least(s, v) FROM t ORDER BY id;
+SELECT string_agg(s, ',' ORDER BY s), array_agg(v ORDER BY v DESC) FROM t;
+SELECT upper(s), count(*) FROM t GROUP BY 1 ORDER BY 1;
+SELECT s, row_number() OVER (ORDER BY s), lag(s) OVER (ORDER BY s, id) FROM t ORDER BY s, id;
+SELECT id FROM t WHERE s ~ '^[a-z]$' ORDER BY id;
+SELECT id FROM t WHERE s ~* '^[a-z]+$' ORDER BY id;
+SELECT id FROM t WHERE s ~ '^\w+$' ORDER BY id;
+SELECT id FROM t ORDER BY s COLLATE "no_such", id;
+SELECT collation for (s), collation for (s COLLATE "C") FROM t WHERE id = 1;

@@ -1,0 +1,55 @@
+-- columns: id bigint, ts timestamptz, v text
+-- load: INSERT INTO t VALUES (1, '2025-01-01', 'a'), (2, '2026-01-01', 'b')
+BEGIN;
+INSERT INTO t VALUES (3, '2025-01-01', 'before');
+SAVEPOINT s;
+INSERT INTO t VALUES (4, '2025-01-01', 'inside');
+-- refuse-ok: 0A000
+ROLLBACK TO s;
+SELECT id FROM t ORDER BY id;
+COMMIT;
+SELECT id, v FROM t ORDER BY id;
+BEGIN;
+SAVEPOINT s;
+UPDATE t SET v = 'released' WHERE id = 1;
+RELEASE s;
+COMMIT;
+SELECT id, v FROM t ORDER BY id;
+BEGIN;
+SAVEPOINT s;
+SELECT count(*) FROM t;
+ROLLBACK TO s;
+INSERT INTO t VALUES (5, '2025-01-01', 'after a read');
+COMMIT;
+SELECT id, v FROM t ORDER BY id;
+BEGIN;
+INSERT INTO t VALUES (6, '2025-01-01', 'kept');
+SAVEPOINT s;
+SELECT 1 / 0;
+ROLLBACK TO SAVEPOINT s;
+INSERT INTO t VALUES (7, '2025-01-01', 'kept too');
+COMMIT;
+SELECT id, v FROM t ORDER BY id;
+BEGIN;
+SAVEPOINT a;
+INSERT INTO t VALUES (8, '2025-01-01', 'a');
+SAVEPOINT b;
+INSERT INTO t VALUES (9, '2025-01-01', 'b');
+RELEASE b;
+-- refuse-ok: 0A000
+ROLLBACK TO a;
+SELECT count(*) FROM t;
+COMMIT;
+SELECT id, v FROM t ORDER BY id;
+BEGIN;
+SAVEPOINT a;
+DELETE FROM t WHERE id = 1;
+SELECT nope;
+-- refuse-ok: 0A000
+ROLLBACK TO a;
+SELECT count(*) FROM t;
+ROLLBACK;
+ROLLBACK TO a;
+SAVEPOINT a;
+RELEASE a;
+SELECT id, v FROM t ORDER BY id;

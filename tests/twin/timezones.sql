@@ -1,0 +1,33 @@
+-- columns: id bigint, ts timestamptz, p timestamp, d date
+-- load: INSERT INTO t SELECT i, '2025-01-15 00:00+00'::timestamptz + i * interval '11 days 7 hours 13 minutes', '2025-01-15 00:00'::timestamp + i * interval '11 days 7 hours 13 minutes', date '2025-01-15' + i * 11 FROM generate_series(0, 40) i
+SELECT id, ts FROM t WHERE id % 8 = 0 ORDER BY id;
+SET TimeZone = 'America/New_York';
+SELECT id, ts, ts::date, ts::time, ts::timestamp FROM t WHERE id % 4 = 0 ORDER BY id;
+SELECT date_trunc('month', ts), count(*) FROM t GROUP BY 1 ORDER BY 1;
+SELECT date_trunc('day', ts), extract(hour FROM ts), extract(timezone_hour FROM ts) FROM t WHERE id < 12 ORDER BY id;
+SELECT ts::date, count(*) FROM t WHERE ts >= '2025-03-01' AND ts < '2025-04-01' GROUP BY 1 ORDER BY 1;
+SELECT id FROM t WHERE ts::date = p::date ORDER BY id;
+SELECT id FROM t WHERE ts = p ORDER BY id;
+SELECT id, p::timestamptz, d::timestamptz FROM t WHERE id % 10 = 0 ORDER BY id;
+INSERT INTO t VALUES (100, '2025-11-02 01:30:00', '2025-11-02 01:30:00', '2025-11-02'), (101, '2025-03-09 02:30:00', '2025-03-09 02:30', '2025-03-09');
+SELECT * FROM t WHERE id >= 100 ORDER BY id;
+UPDATE t SET ts = p WHERE id = 5;
+UPDATE t SET p = ts, d = ts WHERE id = 6;
+SET TimeZone = 'Asia/Kathmandu';
+SELECT id, ts, ts::date, date_trunc('day', ts), date_trunc('hour', ts) FROM t WHERE id IN (5, 6, 100, 101) ORDER BY id;
+SELECT id, p, d FROM t WHERE id IN (5, 6, 100, 101) ORDER BY id;
+SELECT id FROM t WHERE ts = '2025-11-02 01:30:00-04' ORDER BY id;
+SELECT date_trunc('day', ts, 'Europe/Berlin'), count(*) FROM t WHERE id < 5 GROUP BY 1 ORDER BY 1;
+SET TimeZone = '-03:30';
+SELECT id, ts FROM t WHERE id < 3 ORDER BY id;
+SET TimeZone = 'Nowhere/Land';
+SELECT id, ts AT TIME ZONE 'Nowhere/Land' FROM t WHERE id = 1;
+RESET TimeZone;
+SELECT id, ts FROM t WHERE id IN (5, 6, 100, 101) ORDER BY id;
+DELETE FROM t WHERE ts AT TIME ZONE 'America/New_York' >= '2026-01-01';
+SELECT count(*), max(ts) FROM t;
+BEGIN;
+SET LOCAL TimeZone = 'Europe/London';
+SELECT id, ts FROM t WHERE ts BETWEEN '2025-06-01' AND '2025-06-30' ORDER BY id;
+COMMIT;
+SELECT id, ts FROM t WHERE ts BETWEEN '2025-06-01' AND '2025-06-30' ORDER BY id;

@@ -1,0 +1,35 @@
+-- columns: id bigint, ts timestamptz, a smallint, b integer, c bigint
+-- load: INSERT INTO t VALUES (1,'2025-03-01',-32768,-2147483648,-9223372036854775808),(2,'2026-03-01',32767,2147483647,9223372036854775807),(3,'2025-04-01',0,0,0),(4,'2026-04-01',7,-7,5),(5,'2025-05-01',NULL,NULL,NULL),(6,'2026-05-01',-1,1,-1)
+SELECT * FROM t ORDER BY id;
+SELECT id, a::text, b::text, c::text, pg_typeof(a), pg_typeof(b), pg_typeof(c) FROM t ORDER BY id;
+SELECT id FROM t WHERE a = -32768 OR b = 2147483647 OR c = -9223372036854775808 ORDER BY id;
+SELECT id FROM t WHERE a < 0::bigint AND c < 0::smallint ORDER BY id;
+SELECT id, a / 2, a % 2, b / 2, b % 5, c / 3, c % 3, -7 / 2, 5 % (-3) FROM t ORDER BY id;
+SELECT id, a + 1 FROM t WHERE a < 32767 ORDER BY id;
+SELECT a + 1::smallint FROM t WHERE id = 2;
+SELECT b + 1 FROM t WHERE id = 2;
+SELECT c + 1 FROM t WHERE id = 2;
+SELECT -b FROM t WHERE id = 1;
+SELECT abs(c) FROM t WHERE id = 1;
+SELECT b * 2 FROM t ORDER BY id;
+SELECT c::integer FROM t ORDER BY id;
+SELECT b::smallint FROM t WHERE id = 2;
+SELECT 1 / a FROM t WHERE id = 3;
+SELECT id FROM t WHERE 10 / a > 1 ORDER BY id;
+SELECT id, 10 / nullif(a, 0) FROM t ORDER BY id;
+SELECT sum(a), sum(b), sum(c), avg(a), avg(b), avg(c), min(a), max(c), count(b) FROM t;
+SELECT pg_typeof(sum(a)), pg_typeof(sum(b)), pg_typeof(sum(c)), pg_typeof(avg(a)), pg_typeof(min(a)) FROM t;
+SELECT id, a & 6, a | 1, a # 3, ~b, b << 2, b >> 1 FROM t ORDER BY id;
+SELECT id, abs(b % 10), sign(b), gcd(b, 6), power(2, a % 5), a::float8 / 2 FROM t WHERE id > 2 ORDER BY id;
+SELECT id, b::numeric / 3, c::numeric * c FROM t ORDER BY id;
+SELECT id, to_hex(b), b::bit(8), to_char(b, '9,999,999,990') FROM t ORDER BY id;
+SELECT a::bool FROM t;
+SELECT id, b::bool FROM t ORDER BY id;
+INSERT INTO t VALUES (7, '2025-06-01', 32768, 0, 0);
+INSERT INTO t VALUES (7, '2025-06-01', 0, 2147483648, 0);
+INSERT INTO t VALUES (7, '2025-06-01', 0, 0, 9223372036854775808);
+INSERT INTO t VALUES (7, '2025-06-01', 1.5, 2.5, -2.5), (8, '2026-06-01', '12', ' -3 ', '0x10');
+SELECT * FROM t WHERE id > 6 ORDER BY id;
+UPDATE t SET a = a - 1 WHERE id = 1;
+UPDATE t SET b = b + 1, c = c - 1 WHERE id = 4 RETURNING id, a, b, c;
+SELECT * FROM t ORDER BY c DESC, id;

@@ -1,0 +1,43 @@
+-- columns: id bigint, ts timestamptz, p jsonb, q json
+-- load: INSERT INTO t VALUES (1,'2025-01-01','{"b": 1, "a": [1.10, null, "x"], "u": "\u00e9", "a2": {"k": true}}','{"k" : 1,  "k":2}'),(2,'2026-01-01','[1, 2, {"a": "b"}]','[ ]'),(3,'2025-02-01','null','null'),(4,'2026-02-01',NULL,NULL),(5,'2025-03-01','"str"','"a\u0041\n"'),(6,'2026-03-01','12345678901234567890.1234567890','1.0e2'),(7,'2025-04-01','{"b": 1, "b": 2}','{}'),(8,'2026-04-01','{}',' {"x" : [1 , 2]} ')
+SELECT id, p, q FROM t ORDER BY id;
+SELECT id, p::text, q::text, jsonb_typeof(p), json_typeof(q), pg_typeof(p), pg_typeof(q) FROM t ORDER BY id;
+SELECT id, p -> 'b', p ->> 'u', p -> 'a' -> 0, p -> 'a' ->> 2, p #> '{a2,k}', p #>> '{a,1}', p -> -1, p -> 'nope' FROM t ORDER BY id;
+SELECT id, q -> 'k', q ->> 'k', q #>> '{x,1}' FROM t ORDER BY id;
+SELECT id FROM t WHERE p @> '{"b": 1}' ORDER BY id;
+SELECT id FROM t WHERE p <@ '{"b": 2, "c": 3}' ORDER BY id;
+SELECT id FROM t WHERE p ? 'b' ORDER BY id;
+SELECT id FROM t WHERE p ?| array['u', 'str'] ORDER BY id;
+SELECT id FROM t WHERE p ?& array['a', 'u'] ORDER BY id;
+SELECT id FROM t WHERE p = '{"b": 2}' ORDER BY id;
+SELECT id FROM t WHERE p = 'null' ORDER BY id;
+SELECT id FROM t WHERE p IS NULL ORDER BY id;
+SELECT id FROM t WHERE (p ->> 'b')::int = 1 ORDER BY id;
+SELECT id FROM t WHERE p @? '$.a[*] ? (@ == "x")' ORDER BY id;
+SELECT id FROM t WHERE p @@ '$.b > 1' ORDER BY id;
+SELECT id, jsonb_path_query_array(p, '$.a[*]'), jsonb_array_length(p -> 'a') FROM t WHERE id = 1;
+SELECT jsonb_array_length(p) FROM t WHERE id = 1;
+SELECT id, p || '{"z": 1}', p - 'b', p #- '{a,0}' FROM t WHERE id IN (1, 7, 8) ORDER BY id;
+SELECT id, jsonb_set(p, '{a,0}', '9'), jsonb_insert(p, '{a,0}', '8'), jsonb_strip_nulls(p), jsonb_pretty(p) FROM t WHERE id = 1;
+SELECT t.id, e.key, e.value FROM t, jsonb_each(t.p) e WHERE jsonb_typeof(t.p) = 'object' ORDER BY 1, 2;
+SELECT t.id, x FROM t, jsonb_array_elements(t.p) x WHERE t.id = 2 ORDER BY 2;
+SELECT id, x.b, x.u FROM t, jsonb_to_record(p) AS x(b int, u text) WHERE id IN (1, 7) ORDER BY id;
+SELECT id, p IS JSON OBJECT, q IS JSON ARRAY, p::text IS JSON SCALAR FROM t ORDER BY id;
+SELECT id, JSON_VALUE(p, '$.b' RETURNING int), JSON_QUERY(p, '$.a'), JSON_EXISTS(p, '$.u') FROM t ORDER BY id;
+SELECT id, p['b'], p['a'][0] FROM t ORDER BY id;
+SELECT id FROM t ORDER BY p, id;
+SELECT p, count(*) FROM t GROUP BY p ORDER BY p;
+SELECT q, count(*) FROM t GROUP BY q;
+SELECT count(DISTINCT p), jsonb_agg(p ORDER BY id), json_agg(q ORDER BY id), jsonb_object_agg(id, p ORDER BY id) FROM t;
+SELECT to_jsonb(t) - 'ts' FROM t ORDER BY id;
+SELECT row_to_json(t) FROM t WHERE id = 1;
+INSERT INTO t VALUES (9, '2025-05-01', '{bad', '{}');
+INSERT INTO t VALUES (9, '2025-05-01', '{"a": "\u0000"}', '{}');
+INSERT INTO t VALUES (9, '2025-05-01', '{"a": "it''s $q$ \" \\ "}', '{"a": "\u0000"}'), (10, '2026-05-01', jsonb_build_object('n', 1.50, 'x', NULL), json_build_array(1, 'a', NULL));
+SELECT id, p, q FROM t WHERE id >= 9 ORDER BY id;
+-- unordered
+UPDATE t SET p = jsonb_set(p, '{b}', to_jsonb((p ->> 'b')::int + 1)) WHERE p ? 'b' RETURNING id, p;
+UPDATE t SET p['new'] = '5' WHERE id = 8;
+UPDATE t SET q = q WHERE id = 1;
+DELETE FROM t WHERE p @> '[1]';
+SELECT id, p, q FROM t ORDER BY id;
