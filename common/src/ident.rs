@@ -3,13 +3,15 @@
 //! A reference has three parts and is stored, claimed and sent in one spelling,
 //! every part quoted: `"ice"."lake"."orders"`.
 
+use serde::{Deserialize, Serialize};
+
 use crate::quote;
 
 /// The engine's name for the attached Iceberg catalog.
 pub const CATALOG_ALIAS: &str = "ice";
 
 /// An Iceberg table: namespace and name in the attached catalog.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TableRef {
     pub namespace: String,
     pub name: String,

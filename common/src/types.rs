@@ -5,9 +5,10 @@
 //! The rule for each entry: every value PostgreSQL can hold comes back equal, or its write is refused.
 
 use arrow_schema::{DataType, Field, TimeUnit};
+use serde::{Deserialize, Serialize};
 
 /// A PostgreSQL column type that the lake can hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ColumnType {
     Bool,
     /// Iceberg has no 16-bit integer; stored as 32-bit.

@@ -1,0 +1,3 @@
+SELECT purpose, payload::pg_catalog.text
+  FROM coldfront.storage_secret
+ ORDER BY purpose

@@ -1,0 +1,73 @@
+//! Values as engine SQL literals.
+
+#![allow(unsafe_code)]
+
+use coldfront_common::{quote, types::ColumnType};
+use pgrx::pg_sys::Datum;
+
+use crate::{
+    convert::{EPOCH_DAYS, EPOCH_MICROS, numeric},
+    pg::io,
+};
+
+/// Renders a value so that the engine sees exactly the value PostgreSQL has; `None` where it cannot.
+///
+/// # Safety
+/// `datum` is a valid, non-null value of the PostgreSQL type that `ty` stands for.
+pub unsafe fn render(ty: ColumnType, datum: Datum) -> Option<String> {
+    // SAFETY: the caller's promise, arm by arm.
+    unsafe {
+        Some(match ty {
+            ColumnType::Bool => if datum.value() & 0xff != 0 { "TRUE" } else { "FALSE" }.to_owned(),
+            ColumnType::Int2 => integer(i64::from(datum.value() as i16)),
+            ColumnType::Int4 => integer(i64::from(datum.value() as i32)),
+            ColumnType::Int8 => integer(datum.value() as i64),
+            ColumnType::Float4 => {
+                let value = f32::from_bits(datum.value() as u32);
+                (!value.is_nan()).then(|| format!("CAST({} AS FLOAT)", quote::literal(&format!("{value:e}"))))?
+            }
+            ColumnType::Float8 => {
+                let value = f64::from_bits(datum.value() as u64);
+                (!value.is_nan()).then(|| format!("CAST({} AS DOUBLE)", quote::literal(&format!("{value:e}"))))?
+            }
+            ColumnType::Numeric { precision, scale } => {
+                let value = io::with_varlena(datum, |body| numeric::decode(body, scale as u8)).ok()?;
+                format!("CAST({} AS DECIMAL({precision},{scale}))", quote::literal(&numeric::to_text(value, scale as u8)))
+            }
+            ColumnType::Text => io::with_text(datum, quote::literal),
+            ColumnType::Uuid => {
+                let hex: String = io::uuid_bytes(datum).iter().map(|byte| format!("{byte:02x}")).collect();
+                format!("CAST({} AS UUID)", quote::literal(&hex))
+            }
+            ColumnType::Bytea => io::with_varlena(datum, quote::blob),
+            ColumnType::Date => match datum.value() as i32 {
+                i32::MAX => "CAST('infinity' AS DATE)".to_owned(),
+                i32::MIN => "CAST('-infinity' AS DATE)".to_owned(),
+                days => format!("(DATE '1970-01-01' + ({}))", i64::from(days) + i64::from(EPOCH_DAYS)),
+            },
+            ColumnType::Timestamp => timestamp(datum.value() as i64, "make_timestamp", "TIMESTAMP"),
+            ColumnType::Timestamptz => timestamp(datum.value() as i64, "make_timestamptz", "TIMESTAMPTZ"),
+            ColumnType::Time
+            | ColumnType::Bpchar
+            | ColumnType::Json
+            | ColumnType::Jsonb
+            | ColumnType::Interval
+            | ColumnType::Float4Array => return None,
+        })
+    }
+}
+
+fn integer(value: i64) -> String {
+    if value < 0 { format!("({value})") } else { value.to_string() }
+}
+
+/// A moment after the last one the lake can hold compares like infinity.
+fn timestamp(micros: i64, function: &str, name: &str) -> String {
+    match micros {
+        i64::MIN => format!("CAST('-infinity' AS {name})"),
+        micros => match micros.checked_add(EPOCH_MICROS) {
+            Some(unix) if micros != i64::MAX => format!("{function}(CAST({unix} AS BIGINT))"),
+            _ => format!("CAST('infinity' AS {name})"),
+        },
+    }
+}

@@ -1,0 +1,265 @@
+//! Planning of a base scan: size, path, plan.
+
+#![allow(unsafe_code)]
+
+use coldfront_common::{
+    frame::{Kind, Stats, TableStats},
+    ident::TableRef,
+    quote,
+    types::ColumnType,
+};
+use pgrx::{PgList, pg_guard, pg_sys};
+
+use super::{
+    deparse::Deparser,
+    private::{self, Output, ScanPlan},
+    template::Template,
+};
+use crate::{
+    client::{Interrupts, decode},
+    error::{Error, OrRaise, Result},
+    lake,
+    pg::{catalog::{self, ColdTable}, xact},
+    session,
+};
+
+/// Rows assumed where the engine cannot tell.
+const DEFAULT_ROWS: f64 = 1_000.0;
+/// Cost of asking the lake at all: catalog, manifests, footers.
+const STARTUP_COST: f64 = 1_000.0;
+/// Cost of one row through the engine, in units of `seq_page_cost`.
+const ROW_COST: f64 = 0.005;
+
+/// What planning keeps in `RelOptInfo.fdw_private`.
+pub struct RelState {
+    pub cold: ColdTable,
+    /// WHERE clauses the engine evaluates.
+    pub remote: Vec<Template>,
+    /// Expressions whose values the executor supplies to `remote`.
+    pub values: Vec<*mut pg_sys::Expr>,
+    /// RestrictInfos that PostgreSQL evaluates.
+    pub local: Vec<*mut pg_sys::RestrictInfo>,
+}
+
+impl RelState {
+    /// `FROM … WHERE …`
+    pub fn from_where(&self) -> Template {
+        let mut sql = Template::default();
+        sql.push(&format!(" FROM {}", self.cold.table));
+        for (i, clause) in self.remote.iter().enumerate() {
+            sql.push(if i == 0 { " WHERE " } else { " AND " });
+            sql.append(clause.clone());
+        }
+        sql
+    }
+}
+
+/// State of a planned relation.
+///
+/// # Safety
+/// `rel` went through [`rel_size`] in this planning.
+pub unsafe fn state<'a>(rel: *mut pg_sys::RelOptInfo) -> &'a RelState {
+    // SAFETY: the caller's promise; the memory belongs to the planner's context.
+    unsafe { &*(*rel).fdw_private.cast::<RelState>() }
+}
+
+/// Rows of a table as its current snapshot tells, or `None` where the engine cannot say.
+fn table_rows(table: &TableRef) -> Option<f64> {
+    if !xact::may_work() || lake::require_configured().is_err() || session::with(|s| s.txn.streaming.is_some()) {
+        return None;
+    }
+    let ask = || -> Result<TableStats> {
+        session::ensure_connected()?;
+        let request = Stats { namespace: table.namespace.clone(), table: table.name.clone() };
+        session::with(|s| {
+            let answer = s.connection()?.call(Kind::Stats, Kind::TableStats, &request, Interrupts::Serve)?;
+            decode(&answer)
+        })
+    };
+    // Planning goes on without statistics; the scan itself will report what is wrong.
+    ask().ok().map(|stats| stats.rows as f64)
+}
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn rel_size(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo, relation: pg_sys::Oid) {
+    // SAFETY: the planner passes valid nodes; what is stored in fdw_private lives as long as they do.
+    unsafe {
+        let cold = catalog::cold_table(relation);
+        let mut deparser = Deparser { root, relid: (*rel).relid, relation, values: Vec::new() };
+        let (mut remote, mut local) = (Vec::new(), Vec::new());
+        for info in PgList::<pg_sys::RestrictInfo>::from_pg((*rel).baserestrictinfo).iter_ptr() {
+            match deparser.clause((*info).clause.cast()) {
+                Some(clause) if !(*info).pseudoconstant => remote.push(clause),
+                _ => local.push(info),
+            }
+        }
+        let tuples = table_rows(&cold.table).unwrap_or(DEFAULT_ROWS).max(1.0);
+        (*rel).tuples = tuples;
+        // Selectivity needs reltuples and pages in proportion; set_baserel_size_estimates reads rel->tuples.
+        pg_sys::set_baserel_size_estimates(root, rel);
+        let values = deparser.values;
+        let state = RelState { cold, remote, values, local };
+        (*rel).fdw_private = pgrx::PgMemoryContexts::CurrentMemoryContext.leak_and_drop_on_delete(state).cast();
+    }
+}
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn paths(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo, _relation: pg_sys::Oid) {
+    // SAFETY: valid planner nodes; rel_size ran before.
+    unsafe {
+        let state = state(rel);
+        let remote_rows = if state.local.is_empty() { (*rel).rows } else { (*rel).tuples.max((*rel).rows) };
+        let total = STARTUP_COST + remote_rows * ROW_COST + (*rel).rows * pg_sys::cpu_tuple_cost;
+        let path = crate::pg::compat::create_foreignscan_path(
+            root,
+            rel,
+            std::ptr::null_mut(),
+            (*rel).rows,
+            STARTUP_COST,
+            total,
+            std::ptr::null_mut(),
+        );
+        pg_sys::add_path(rel, path.cast());
+    }
+}
+
+/// Makes the plan node of a base or of an upper scan.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn plan(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    relation: pg_sys::Oid,
+    best_path: *mut pg_sys::ForeignPath,
+    tlist: *mut pg_sys::List,
+    scan_clauses: *mut pg_sys::List,
+    outer_plan: *mut pg_sys::Plan,
+) -> *mut pg_sys::ForeignScan {
+    // SAFETY: valid planner nodes; rel_size ran before.
+    unsafe {
+        if (*rel).reloptkind == pg_sys::RelOptKind::RELOPT_UPPER_REL {
+            return super::upper::plan(best_path, tlist, outer_plan);
+        }
+        let state = state(rel);
+        let locals: PgList<pg_sys::RestrictInfo> = {
+            let mut kept = PgList::new();
+            for info in PgList::<pg_sys::RestrictInfo>::from_pg(scan_clauses).iter_ptr() {
+                if state.local.contains(&info) {
+                    kept.push(info);
+                }
+            }
+            kept
+        };
+        let local = pg_sys::extract_actual_clauses(locals.into_pg(), false);
+        let is_target = is_target(root, (*rel).relid);
+        let (outputs, with_row_ids) = outputs(rel, relation, tlist, local, is_target).or_raise();
+        let mut sql = Template::default();
+        sql.push(&select_list(&outputs, with_row_ids));
+        sql.append(state.from_where());
+        if let Some(limit) = super::upper::limit_clause(root, rel) {
+            sql.push(&limit);
+        }
+        let plan = ScanPlan {
+            table: state.cold.table.clone(),
+            relation: state.cold.relation.clone(),
+            sql,
+            outputs,
+            with_row_ids,
+            is_target,
+        };
+        pg_sys::make_foreignscan(
+            tlist,
+            local,
+            (*rel).relid,
+            value_list(&state.values),
+            private::pack(&plan),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            outer_plan,
+        )
+    }
+}
+
+/// The executor's expressions as a list.
+pub unsafe fn value_list(values: &[*mut pg_sys::Expr]) -> *mut pg_sys::List {
+    let mut list = PgList::<pg_sys::Expr>::new();
+    for value in values {
+        list.push(*value);
+    }
+    list.into_pg()
+}
+
+/// Whether the statement writes to this relation.
+unsafe fn is_target(root: *mut pg_sys::PlannerInfo, relid: pg_sys::Index) -> bool {
+    // SAFETY: valid planner nodes.
+    unsafe { (*(*root).parse).resultRelation as pg_sys::Index == relid || pg_sys::bms_is_member(relid as i32, (*root).all_result_relids) }
+}
+
+/// The columns that plan node and local clauses need.
+unsafe fn outputs(
+    rel: *mut pg_sys::RelOptInfo,
+    relation: pg_sys::Oid,
+    tlist: *mut pg_sys::List,
+    local: *mut pg_sys::List,
+    is_target: bool,
+) -> Result<(Vec<Output>, bool)> {
+    // SAFETY: valid nodes; the relation is locked by the planner, and closed again without releasing that lock.
+    unsafe {
+        let mut used: *mut pg_sys::Bitmapset = std::ptr::null_mut();
+        pg_sys::pull_varattnos((*(*rel).reltarget).exprs.cast(), (*rel).relid, &raw mut used);
+        pg_sys::pull_varattnos(tlist.cast(), (*rel).relid, &raw mut used);
+        pg_sys::pull_varattnos(local.cast(), (*rel).relid, &raw mut used);
+        let opened = pg_sys::RelationIdGetRelation(relation);
+        let descriptor = (*opened).rd_att;
+        let offset = pg_sys::FirstLowInvalidHeapAttributeNumber;
+        let whole_row = pg_sys::bms_is_member(-offset, used);
+        let mut out = Ok(Vec::new());
+        for i in 0..(*descriptor).natts {
+            let attribute = pg_sys::TupleDescAttr(descriptor, i);
+            if (*attribute).attisdropped || !(whole_row || pg_sys::bms_is_member(i + 1 - offset, used)) {
+                continue;
+            }
+            let name = catalog::text((*attribute).attname.data.as_ptr());
+            match column_type((*attribute).atttypid, (*attribute).atttypmod, relation, &name) {
+                Ok(ty) => {
+                    if let Ok(outputs) = &mut out {
+                        outputs.push(Output::Column { attribute: (i + 1) as i16, ty, typmod: (*attribute).atttypmod, name });
+                    }
+                }
+                Err(error) => out = Err(error),
+            }
+        }
+        pg_sys::RelationClose(opened);
+        let ctid = pg_sys::bms_is_member(i32::from(pg_sys::SelfItemPointerAttributeNumber as i16) - offset, used);
+        out.map(|outputs| (outputs, is_target || ctid))
+    }
+}
+
+/// The lake's type for a column, or an error that names it.
+pub fn column_type(type_oid: pg_sys::Oid, typmod: i32, relation: pg_sys::Oid, name: &str) -> Result<ColumnType> {
+    ColumnType::from_postgres(type_oid.to_u32(), typmod).map_err(|why| {
+        Error::refused(
+            coldfront_common::sqlstate::FEATURE_NOT_SUPPORTED,
+            format!("coldfront: column \"{name}\" of {} has a type the lake cannot hold: {why}", catalog::qualified_name(relation)),
+            why.hint(),
+        )
+    })
+}
+
+/// `SELECT …` for the outputs of a base scan.
+fn select_list(outputs: &[Output], with_row_ids: bool) -> String {
+    let mut items: Vec<String> = outputs
+        .iter()
+        .map(|output| match output {
+            Output::Column { ty, name, .. } => ty.to_wire(&quote::ident(name)),
+            Output::Average { .. } => unreachable!("averages come from upper scans"),
+        })
+        .collect();
+    if with_row_ids {
+        items.extend(["filename".to_owned(), "file_row_number".to_owned()]);
+    }
+    if items.is_empty() {
+        // The engine wants a column; PostgreSQL only counts the rows.
+        items.push("TRUE".to_owned());
+    }
+    format!("SELECT {}", items.join(", "))
+}

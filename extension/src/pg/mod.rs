@@ -1,0 +1,11 @@
+//! The fence around PostgreSQL's C interface: small wrappers, each with the invariant that makes it sound.
+
+pub mod catalog;
+pub mod collation;
+pub mod compat;
+pub mod inval;
+pub mod io;
+pub mod interrupts;
+pub mod locks;
+pub mod privilege;
+pub mod xact;

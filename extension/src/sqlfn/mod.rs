@@ -1,0 +1,5 @@
+//! Functions that the SQL files bind by name; what they mean to users is said there.
+
+mod engine;
+mod handler;
+mod tables;
