@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 
-from script import Script, Table
+from script import Column, Script, Table
 from session import Outcome, Session
+
+# A mode says no to a type or to a name at creation with one of these.
+REFUSALS = {"0A000", "42701", "42622", "42939"}
 
 
 class Refused(Exception):
-    """The mode refuses a column type at creation: the file is skipped for it."""
+    """The mode refuses a column at creation: the file is skipped for it."""
 
 
 class SetUpError(Exception):
@@ -47,8 +50,17 @@ class Heap:
             self.create_table(admin, table)
 
     def create_table(self, admin: Session, table: Table) -> None:
-        columns = ", ".join(f"{identifier(name)} {kind}" for name, kind in table.columns)
+        columns = ", ".join(self.column(column) for column in table.columns)
         self.must(admin, f"CREATE TABLE {self.schema}.{table.name} ({columns})")
+
+    @staticmethod
+    def column(column: Column) -> str:
+        parts = [identifier(column.name), column.kind]
+        if column.generated is not None:
+            parts.append(f"GENERATED ALWAYS AS ({column.generated}) STORED")
+        if column.default is not None:
+            parts.append(f"DEFAULT {column.default}")
+        return " ".join([*parts, "NOT NULL"] if column.not_null else parts)
 
     def loaded(self, admin: Session, script: Script) -> None:
         """After the load statements: a mode that moves rows does it here."""
@@ -66,8 +78,9 @@ class SecondHeap(Heap):
     def loaded(self, admin: Session, script: Script) -> None:
         for table in script.tables:
             name = f"{self.schema}.{table.name}"
-            self.must(admin, f"CREATE TEMP TABLE shuffle AS SELECT * FROM {name} AS r ORDER BY md5(r::text)")
-            self.must(admin, f"TRUNCATE {name}; INSERT INTO {name} TABLE shuffle; DROP TABLE shuffle")
+            stored = ", ".join(identifier(column.name) for column in table.columns if column.generated is None)
+            self.must(admin, f"CREATE TEMP TABLE shuffle AS SELECT {stored} FROM {name} AS r ORDER BY md5(r::text)")
+            self.must(admin, f"TRUNCATE {name}; INSERT INTO {name} ({stored}) TABLE shuffle; DROP TABLE shuffle")
 
 
 class Sabotaged(SecondHeap):
@@ -92,15 +105,21 @@ class Decoupled(Heap):
         return self.name in script.modes
 
     def create_table(self, admin: Session, table: Table) -> None:
-        columns = json.dumps([{"name": name, "type": kind} for name, kind in table.columns])
+        columns = json.dumps([self.description(column) for column in table.columns])
         arguments = [literal(self.schema), literal(table.name), literal(columns) + "::jsonb"]
         if table.partition:
             arguments.append("array[" + ", ".join(map(literal, table.partition)) + "]")
         made = admin.run(f"SELECT coldfront.create_iceberg_table({', '.join(arguments)})")
-        if made.error == "0A000":
+        if made.error in REFUSALS:
             raise Refused(made.message)
         if made.error:
             raise SetUpError(f"create_iceberg_table: {made.describe()}")
+
+    @staticmethod
+    def description(column: Column) -> dict:
+        entry = {"name": column.name, "type": column.kind}
+        optional = {"generated": column.generated, "default": column.default, "not_null": column.not_null or None}
+        return entry | {key: value for key, value in optional.items() if value is not None}
 
     def drop(self, admin: Session, script: Script) -> None:
         names = ", ".join(literal(table.name) for table in script.tables)

@@ -22,9 +22,18 @@ class Statement:
 
 
 @dataclass
+class Column:
+    name: str  # as stored
+    kind: str
+    generated: str | None = None
+    default: str | None = None
+    not_null: bool = False
+
+
+@dataclass
 class Table:
     name: str
-    columns: list[tuple[str, str]]  # name as stored, type as written
+    columns: list[Column]
     partition: list[str] = field(default_factory=list)
 
 
@@ -71,16 +80,25 @@ def _header(script: Script, text: str) -> None:
             script.load.append(Statement(value.rstrip(";"), number))
 
 
-def columns(text: str) -> list[tuple[str, str]]:
-    """`id bigint, "a, b" numeric(12,4)` -> [("id", "bigint"), ("a, b", "numeric(12,4)")]."""
+COLUMN = re.compile(
+    r"""\s*(?P<name>"(?:[^"]|"")*"|[^\s"]+)\s+(?P<kind>.+?)
+    (?:\s+GENERATED\s+ALWAYS\s+AS\s+\((?P<generated>.*)\)\s+STORED)?
+    (?:\s+DEFAULT\s+(?P<default>.+?))?
+    (?P<not_null>\s+NOT\s+NULL)?\s*$""",
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+
+
+def columns(text: str) -> list[Column]:
+    """`id bigint, "a, b" numeric(12,4) DEFAULT 0 NOT NULL`: the commas between columns are those outside brackets."""
     found = []
     for part in _split_commas(text):
-        match = re.match(r'\s*("(?:[^"]|"")*"|[^\s"]+)\s+(.+?)\s*$', part, re.DOTALL)
+        match = COLUMN.match(part)
         if not match:
             raise ScriptError(f"not a column: {part!r}")
-        name, kind = match.groups()
+        name = match["name"]
         name = name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
-        found.append((name, kind))
+        found.append(Column(name, match["kind"], match["generated"], match["default"], match["not_null"] is not None))
     return found
 
 

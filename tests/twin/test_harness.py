@@ -13,7 +13,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from script import ScriptError, columns, parse  # noqa: E402
+from script import Column, ScriptError, columns, parse  # noqa: E402
 
 
 @pytest.fixture
@@ -232,8 +232,13 @@ def test_lines_and_directives(tmp_path):
 
 def test_columns():
     assert columns('id bigint, "a, ""b" numeric(12,4), Ts timestamp(3) with time zone, c text[]') == [
-        ("id", "bigint"), ('a, "b', "numeric(12,4)"), ("ts", "timestamp(3) with time zone"), ("c", "text[]"),
+        Column("id", "bigint"), Column('a, "b', "numeric(12,4)"), Column("ts", "timestamp(3) with time zone"), Column("c", "text[]"),
     ]  # fmt: skip
+    assert columns("a int NOT NULL, b varchar(5) DEFAULT 'x, y' NOT NULL, c int GENERATED ALWAYS AS (a * (1 + a)) STORED") == [
+        Column("a", "int", not_null=True),
+        Column("b", "varchar(5)", default="'x, y'", not_null=True),
+        Column("c", "int", generated="a * (1 + a)"),
+    ]
 
 
 @pytest.mark.parametrize("text", ["SELECT 1;", "-- columns: id\n", "-- columns: id bigint\n-- session: x\nSELECT 1;",

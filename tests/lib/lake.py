@@ -1,0 +1,62 @@
+"""The lake as somebody who knows nothing of PostgreSQL sees it: through pyiceberg and plain S3."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+
+import boto3
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.table import Table
+
+warnings.filterwarnings("ignore", module="pyiceberg")
+
+
+def catalog(env: dict[str, str] | None = None) -> RestCatalog:
+    """The catalog that these addresses (by default those of `.local/env`) name."""
+    env = env or dict(os.environ)
+    return RestCatalog(
+        "lake",
+        **{
+            "uri": env["CATALOG_URI"],
+            "warehouse": env["WAREHOUSE"],
+            "credential": f"{env['S3_ACCESS_KEY']}:{env['S3_SECRET_KEY']}",
+            "oauth2-server-uri": env["CATALOG_TOKEN_URL"],
+            "scope": "catalog",
+            "s3.endpoint": env["S3_ENDPOINT"],
+            "s3.access-key-id": env["S3_ACCESS_KEY"],
+            "s3.secret-access-key": env["S3_SECRET_KEY"],
+            "s3.region": env["S3_REGION"],
+            "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
+        },
+    )
+
+
+def load(catalog: RestCatalog, reference: str) -> Table:
+    """By a stored reference such as `"ice"."public"."flights"`: the first part names the catalog."""
+    parts = [part.replace('""', '"') for part in re.findall(r'"((?:[^"]|"")*)"', reference)]
+    return catalog.load_table(tuple(parts[1:]))
+
+
+def objects(prefix: str = "", env: dict[str, str] | None = None) -> dict[str, int]:
+    """Names and sizes of what lies in the warehouse's bucket, finished objects only."""
+    env = env or dict(os.environ)
+    pages = s3(env).get_paginator("list_objects_v2").paginate(Bucket=env["WAREHOUSE"], Prefix=prefix)
+    return {found["Key"]: found["Size"] for page in pages for found in page.get("Contents", [])}
+
+
+def uploads(env: dict[str, str] | None = None) -> list[str]:
+    """Multipart uploads that were begun and neither finished nor aborted."""
+    env = env or dict(os.environ)
+    return [upload["Key"] for upload in s3(env).list_multipart_uploads(Bucket=env["WAREHOUSE"]).get("Uploads", [])]
+
+
+def s3(env: dict[str, str]):
+    return boto3.client(
+        "s3",
+        endpoint_url=env["S3_ENDPOINT"],
+        aws_access_key_id=env["S3_ACCESS_KEY"],
+        aws_secret_access_key=env["S3_SECRET_KEY"],
+        region_name=env["S3_REGION"],
+    )
