@@ -1,6 +1,6 @@
 # Paths and settings shared by the scripts here; sourced, never run.
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
-CACHE=${COLDFRONT_CACHE:-$HOME/.cache/coldfront}
+CACHE=${COLDFRONT_CACHE:-${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}/.cache/coldfront}
 DOWNLOADS=$CACHE/downloads
 # .local may be a link to a place that PostgreSQL's user can reach: programs get to see the real path.
 LOCAL=$(readlink -f "$ROOT/.local" || echo "$ROOT/.local")
