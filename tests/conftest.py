@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "lib"))
@@ -37,9 +38,10 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture(scope="session")
 def stack(request):
     """SeaweedFS and PostgreSQL of this run alone; its directory, with the logs, is kept when a test failed."""
-    directory = SCRATCH / f"stack-{os.getpid()}"
-    shutil.rmtree(directory, ignore_errors=True)
-    made = Stack(directory, settings={"fsync": "off"})
+    for left in SCRATCH.glob("*-*"):  # kept by earlier runs for their logs
+        if not psutil.pid_exists(int(left.name.split("-")[1])):
+            shutil.rmtree(left, ignore_errors=True)
+    made = Stack(SCRATCH / f"stack-{os.getpid()}", settings={"fsync": "off"})
     with made:
         yield made
         if request.session.testsfailed:
