@@ -85,12 +85,21 @@ impl Cli {
     fn merge(&self, file: EngineConfig) -> Result<Settings, SettingsError> {
         let missing = |option, variable, key| SettingsError::Missing { option, variable, key };
         Ok(Settings {
-            socket: (self.socket.clone().or(file.socket))
-                .ok_or(missing("--socket", "COLDFRONT_ENGINE_SOCKET", "socket"))?,
-            state_dir: (self.state_dir.clone().or(file.state_dir))
-                .ok_or(missing("--state-dir", "COLDFRONT_ENGINE_STATE_DIR", "state_dir"))?,
-            extension_dir: (self.extension_dir.clone().or(file.extension_dir))
-                .ok_or(missing("--extension-dir", "COLDFRONT_ENGINE_EXTENSION_DIR", "extension_dir"))?,
+            socket: (self.socket.clone().or(file.socket)).ok_or(missing(
+                "--socket",
+                "COLDFRONT_ENGINE_SOCKET",
+                "socket",
+            ))?,
+            state_dir: (self.state_dir.clone().or(file.state_dir)).ok_or(missing(
+                "--state-dir",
+                "COLDFRONT_ENGINE_STATE_DIR",
+                "state_dir",
+            ))?,
+            extension_dir: (self.extension_dir.clone().or(file.extension_dir)).ok_or(missing(
+                "--extension-dir",
+                "COLDFRONT_ENGINE_EXTENSION_DIR",
+                "extension_dir",
+            ))?,
             metrics_listen: self.metrics_listen.clone().or(file.metrics_listen),
             memory_limit_mb: self.memory_limit_mb.or(file.memory_limit_mb).unwrap_or(MEMORY_LIMIT_MB),
             threads: self.threads.or(file.threads).unwrap_or_else(all_cores),

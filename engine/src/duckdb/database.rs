@@ -40,7 +40,10 @@ impl Database {
             let (c_name, c_value) = (c_string(name)?, c_string(value)?);
             // SAFETY: `config` is live and both strings outlive the call.
             if unsafe { ffi::duckdb_set_config(config, c_name.as_ptr(), c_value.as_ptr()) } != ffi::DuckDBSuccess {
-                return Err(Error::new(Kind::InvalidConfiguration, format!("setting {name} does not accept {value:?}")));
+                return Err(Error::new(
+                    Kind::InvalidConfiguration,
+                    format!("setting {name} does not accept {value:?}"),
+                ));
             }
         }
         let (mut raw, mut reason) = (ptr::null_mut(), ptr::null_mut());

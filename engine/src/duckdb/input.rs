@@ -46,7 +46,7 @@ pub(super) fn register(connection: &Connection, source: Arc<dyn InputSource>) ->
     let state = unsafe {
         let mut function = ffi::duckdb_create_table_function();
         ffi::duckdb_table_function_set_name(function, name.as_ptr());
-        let mut number = ffi::duckdb_create_logical_type(ffi::DUCKDB_TYPE_DUCKDB_TYPE_UBIGINT);
+        let mut number = ffi::duckdb_create_logical_type(ffi::DUCKDB_TYPE_DUCKDB_TYPE_BIGINT);
         ffi::duckdb_table_function_add_parameter(function, number);
         ffi::duckdb_destroy_logical_type(&mut number);
         ffi::duckdb_table_function_set_extra_info(function, extra.cast(), Some(free::<Arc<dyn InputSource>>));
@@ -137,7 +137,7 @@ unsafe fn bind(info: ffi::duckdb_bind_info) -> Result<(), String> {
         let connection_id = ffi::duckdb_client_context_get_connection_id(context);
         ffi::duckdb_destroy_client_context(&mut context);
         let mut value = ffi::duckdb_bind_get_parameter(info, 0);
-        let number = ffi::duckdb_get_uint64(value);
+        let number = ffi::duckdb_get_int64(value) as u64;
         ffi::duckdb_destroy_value(&mut value);
         (source, connection_id, number)
     };
@@ -217,7 +217,12 @@ unsafe fn rows(info: ffi::duckdb_function_info, output: ffi::duckdb_data_chunk) 
         let vector = chunk.vector(*source);
         if !vector.is_null() {
             // SAFETY: both vectors are alive and have the same type; the reference keeps the source's buffers alive.
-            unsafe { ffi::duckdb_vector_reference_vector(ffi::duckdb_data_chunk_get_vector(output, target as ffi::idx_t), vector) };
+            unsafe {
+                ffi::duckdb_vector_reference_vector(
+                    ffi::duckdb_data_chunk_get_vector(output, target as ffi::idx_t),
+                    vector,
+                )
+            };
         }
     }
     // SAFETY: at most `limit` rows, which is the capacity of the output.

@@ -34,7 +34,8 @@ impl ResultStream {
             // SAFETY: `column` is in range; we own the type.
             types.0.push(unsafe { ffi::duckdb_column_logical_type(&mut result.raw, column) });
             // SAFETY: `column` is in range; the name is NUL-terminated and belongs to the result.
-            names.push(unsafe { std::ffi::CStr::from_ptr(ffi::duckdb_column_name(&mut result.raw, column)) }.to_owned());
+            names
+                .push(unsafe { std::ffi::CStr::from_ptr(ffi::duckdb_column_name(&mut result.raw, column)) }.to_owned());
         }
         let schema = options.schema(&names, &mut types)?;
         Ok(Self { result, options, schema, _connection: connection })

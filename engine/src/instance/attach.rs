@@ -104,7 +104,8 @@ mod tests {
         ] {
             assert!(mentions(sql, "ice"), "{sql}");
         }
-        for sql in ["SELECT 'price'", "SELECT device.a FROM t", "SELECT ice_cream", r#"FROM "ice_drop_purge"."a"."b""#] {
+        for sql in ["SELECT 'price'", "SELECT device.a FROM t", "SELECT ice_cream", r#"FROM "ice_drop_purge"."a"."b""#]
+        {
             assert!(!mentions(sql, "ice"), "{sql}");
         }
         assert!(mentions(r#"DROP TABLE "ice_drop_purge"."a"."b""#, PURGE_ALIAS));
@@ -127,6 +128,8 @@ mod tests {
         let secret = storage_secret(&lake).unwrap();
         assert!(secret.contains("SECRET 's''x'") && secret.contains("ENDPOINT '127.0.0.1:9000'"), "{secret}");
         let attach = attach(&lake, &Endpoint { uri: "http://127.0.0.1:1", token: "t" }, PURGE_ALIAS);
-        assert!(attach.starts_with(r#"ATTACH 'wh''1' AS "ice_drop_purge" ("#) && attach.contains("PURGE_REQUESTED true"));
+        assert!(
+            attach.starts_with(r#"ATTACH 'wh''1' AS "ice_drop_purge" ("#) && attach.contains("PURGE_REQUESTED true")
+        );
     }
 }

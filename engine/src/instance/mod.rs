@@ -90,7 +90,8 @@ impl Instance {
     /// True if `sql` needs an attachment that is not there yet.
     pub fn lacks_attachment(&self, sql: &str) -> bool {
         let attached = self.attached();
-        (attach::mentions(sql, CATALOG_ALIAS) && !attached.ice) || (attach::mentions(sql, PURGE_ALIAS) && !attached.purge)
+        (attach::mentions(sql, CATALOG_ALIAS) && !attached.ice)
+            || (attach::mentions(sql, PURGE_ALIAS) && !attached.purge)
     }
 
     /// Attaches what `sql` mentions, on behalf of `request`.

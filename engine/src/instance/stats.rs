@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use coldfront_common::frame::TableStats;
 
+use crate::gateway::Registration;
 use crate::gateway::client::{self, ClientError, Snapshot};
 use crate::gateway::observe::CommitEvent;
-use crate::gateway::Registration;
 
 /// How long a size is believed when nobody committed through this engine.
 const MAX_AGE: Duration = Duration::from_secs(10);

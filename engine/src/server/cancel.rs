@@ -27,9 +27,8 @@ pub fn cancel(session: &Arc<Session>, seq: u32) {
     request.cancel();
     let generation = session.inbox.generation();
     let watched = session.clone();
-    let spawned = std::thread::Builder::new()
-        .name("cancel".into())
-        .spawn(move || watch(&watched, &request, generation));
+    let spawned =
+        std::thread::Builder::new().name("cancel".into()).spawn(move || watch(&watched, &request, generation));
     if let Err(error) = spawned {
         tracing::warn!(session = session.number, %error, "cannot watch a cancelled request");
     }

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
-use arrow_ipc::reader::StreamDecoder;
 use arrow_schema::SchemaRef;
 use metrics::counter;
 
 use super::request::Request;
+use crate::ipc;
 use crate::metrics as names;
 use crate::spill::{Block, Spill, SpillFile};
 
@@ -50,9 +50,6 @@ pub struct Input {
 }
 
 struct State {
-    decoder: StreamDecoder,
-    /// The IPC schema message, to decode blocks on disk with.
-    schema_message: Vec<u8>,
     schema: Option<SchemaRef>,
     rows: u64,
     progress: Progress,
@@ -91,15 +88,7 @@ impl Input {
     }
 
     fn new(number: u64, spill: Arc<Spill>, content: Content, consumer: Option<Arc<Request>>) -> Arc<Self> {
-        let state = State {
-            decoder: StreamDecoder::new(),
-            schema_message: Vec::new(),
-            schema: None,
-            rows: 0,
-            progress: Progress::Arriving,
-            content,
-            consumer,
-        };
+        let state = State { schema: None, rows: 0, progress: Progress::Arriving, content, consumer };
         Arc::new(Self { number, spill, state: Mutex::new(state), changed: Condvar::new() })
     }
 
@@ -112,16 +101,16 @@ impl Input {
         if state.schema.is_some() {
             return Err(self.fail(&mut state, format!("input {} was opened twice", self.number)));
         }
-        let mut buffer = Buffer::from(message);
-        let outcome = state.decoder.decode(&mut buffer);
-        state.schema = state.decoder.schema();
-        match (outcome, &state.schema) {
-            (Ok(None), Some(_)) => {
-                state.schema_message = message.to_vec();
+        match ipc::decode_schema(message) {
+            Ok(schema) => {
+                state.schema = Some(schema);
                 self.changed.notify_all();
                 Ok(())
             }
-            _ => Err(self.fail(&mut state, format!("input {} does not begin with an Arrow schema", self.number))),
+            Err(error) => {
+                Err(self
+                    .fail(&mut state, format!("input {} does not begin with an Arrow schema: {error}", self.number)))
+            }
         }
     }
 
@@ -132,12 +121,15 @@ impl Input {
             return Ok(());
         }
         let length = message.len() - at;
-        let mut buffer = Buffer::from_vec(message).slice(at);
-        let bytes = buffer.clone();
-        let batch = match state.decoder.decode(&mut buffer) {
-            Ok(Some(batch)) if buffer.is_empty() => batch,
-            Ok(_) => return Err(self.fail(&mut state, format!("input {} got a frame that is not one batch", self.number))),
-            Err(error) => return Err(self.fail(&mut state, format!("input {} got a broken batch: {error}", self.number))),
+        let Some(schema) = state.schema.clone() else {
+            return Err(self.fail(&mut state, format!("input {} got rows before it was opened", self.number)));
+        };
+        let bytes = Buffer::from_vec(message).slice(at);
+        let batch = match ipc::decode_batch(&schema, &bytes) {
+            Ok(batch) => batch,
+            Err(error) => {
+                return Err(self.fail(&mut state, format!("input {} got a broken batch: {error}", self.number)));
+            }
         };
         counter!(names::ROWS_RECEIVED_TOTAL).increment(batch.num_rows() as u64);
         counter!(names::RECEIVED_BYTES_TOTAL).increment(length as u64);
@@ -282,7 +274,7 @@ impl Input {
             return Err(InputError::new(format!("input {} can be read only once, while it arrives", self.number)));
         }
         drop(state);
-        Ok(Reader { input: self, at: 0, decoder: None })
+        Ok(Reader { input: self, at: 0 })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -294,13 +286,11 @@ impl Input {
 pub struct Reader {
     input: Arc<Input>,
     at: usize,
-    /// For parts on disk.
-    decoder: Option<StreamDecoder>,
 }
 
 enum Found {
     Batch(RecordBatch),
-    Disk(Block, Arc<Mutex<SpillFile>>, Vec<u8>),
+    Disk(Block, Arc<Mutex<SpillFile>>),
 }
 
 impl Reader {
@@ -309,7 +299,7 @@ impl Reader {
         match self.find()? {
             None => Ok(None),
             Some(Found::Batch(batch)) => Ok(Some(batch)),
-            Some(Found::Disk(block, file, schema)) => self.read(block, &file, &schema).map(Some),
+            Some(Found::Disk(block, file)) => self.read(block, &file).map(Some),
         }
     }
 
@@ -330,9 +320,7 @@ impl Reader {
                         self.at += 1;
                         return Ok(Some(match (part.clone(), file) {
                             (Part::Memory(batch), _) => Found::Batch(batch),
-                            (Part::Disk(block), Some(file)) => {
-                                Found::Disk(block, file.clone(), state_now.schema_message.clone())
-                            }
+                            (Part::Disk(block), Some(file)) => Found::Disk(block, file.clone()),
                             (Part::Disk(_), None) => return Err(InputError::new("a spilled batch lost its file")),
                         }));
                     }
@@ -345,20 +333,11 @@ impl Reader {
         }
     }
 
-    fn read(&mut self, block: Block, file: &Mutex<SpillFile>, schema: &[u8]) -> Result<RecordBatch, InputError> {
+    fn read(&self, block: Block, file: &Mutex<SpillFile>) -> Result<RecordBatch, InputError> {
+        let schema = self.input.schema()?;
         let bytes = file.lock().unwrap_or_else(PoisonError::into_inner).read(block);
-        let bytes = bytes.map_err(|e| InputError::new(e.to_string()))?;
-        let broken = |e: arrow_schema::ArrowError| InputError::new(format!("a spilled batch is broken: {e}"));
-        let decoder = match &mut self.decoder {
-            Some(decoder) => decoder,
-            None => {
-                let mut decoder = StreamDecoder::new();
-                decoder.decode(&mut Buffer::from(schema)).map_err(broken)?;
-                self.decoder.insert(decoder)
-            }
-        };
-        let decoded = decoder.decode(&mut Buffer::from_vec(bytes)).map_err(broken)?;
-        decoded.ok_or_else(|| InputError::new("a spilled batch is incomplete"))
+        let bytes = Buffer::from_vec(bytes.map_err(|e| InputError::new(e.to_string()))?);
+        ipc::decode_batch(&schema, &bytes).map_err(|e| InputError::new(format!("a spilled batch is broken: {e}")))
     }
 }
 

@@ -24,11 +24,7 @@ impl Request {
     }
 
     /// Makes one DuckDB call that [`Request::cancel`] may interrupt.
-    pub fn call<T, E: From<Error>>(
-        &self,
-        target: Interrupter,
-        call: impl FnOnce() -> Result<T, E>,
-    ) -> Result<T, E> {
+    pub fn call<T, E: From<Error>>(&self, target: Interrupter, call: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         {
             let mut slot = self.target();
             if self.is_cancelled() {

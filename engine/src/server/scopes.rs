@@ -64,7 +64,10 @@ pub enum Write {
     Idle,
     Open(Transaction),
     /// An `Exec` runs in its own thread and brings the transaction back.
-    Busy { request: Arc<Request>, thread: JoinHandle<Transaction> },
+    Busy {
+        request: Arc<Request>,
+        thread: JoinHandle<Transaction>,
+    },
     /// The connection was lost with a statement that could not be stopped.
     Lost,
 }
@@ -221,5 +224,8 @@ fn busy() -> Failure {
 
 /// An earlier statement failed, and DuckDB has no savepoints to go back to.
 pub fn aborted() -> Failure {
-    failure(IN_FAILED_TRANSACTION, "an earlier statement of this transaction failed, so its cold tables cannot be used any more")
+    failure(
+        IN_FAILED_TRANSACTION,
+        "an earlier statement of this transaction failed, so its cold tables cannot be used any more",
+    )
 }

@@ -7,8 +7,8 @@ use coldfront_common::frame::Scope;
 use super::request::Request;
 use super::scopes::Scopes;
 use super::stream::{Stream, StreamError};
-use coldfront_common::frame::End;
 use crate::spill::Spill;
+use coldfront_common::frame::End;
 use std::sync::Arc;
 
 /// Streams by number.

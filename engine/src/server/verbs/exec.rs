@@ -68,7 +68,8 @@ fn beside(worker: &mut Worker, request: &Arc<Request>, sql: String, number: u64)
         }
         transaction
     });
-    let thread = thread.map_err(|e| failure::failure("53000", format!("cannot start a thread for a statement: {e}")))?;
+    let thread =
+        thread.map_err(|e| failure::failure("53000", format!("cannot start a thread for a statement: {e}")))?;
     worker.scopes.write = Write::Busy { request: request.clone(), thread };
     Ok(Answer::Later)
 }

@@ -39,6 +39,8 @@ fn stream_failure(error: &StreamError) -> Failure {
     match error {
         StreamError::DuckDb(error) => failure::from_duckdb(error),
         StreamError::Spill(error) => failure::from_spill(error),
-        StreamError::Encode(error) => failure::failure(coldfront_common::sqlstate::FEATURE_NOT_SUPPORTED, error.to_string()),
+        StreamError::Encode(error) => {
+            failure::failure(coldfront_common::sqlstate::FEATURE_NOT_SUPPORTED, error.to_string())
+        }
     }
 }
