@@ -6,6 +6,8 @@
 pub mod config;
 pub mod frame;
 pub mod ident;
+pub mod numeric;
+pub mod partition;
 pub mod quote;
 pub mod redact;
 pub mod sqlstate;

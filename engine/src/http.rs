@@ -144,7 +144,8 @@ async fn healthz(State(endpoint): State<Endpoint>) -> Response {
         Some(_) => (StatusCode::SERVICE_UNAVAILABLE, "unhealthy"),
     };
     let uptime_s = endpoint.started.elapsed().as_secs();
-    (code, Json(HealthAnswer { status, version: env!("CARGO_PKG_VERSION"), uptime_s, sessions, trouble })).into_response()
+    (code, Json(HealthAnswer { status, version: env!("CARGO_PKG_VERSION"), uptime_s, sessions, trouble }))
+        .into_response()
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ mod error;
 mod fdw;
 mod gucs;
 mod lake;
-mod partition;
 mod pg;
 mod session;
 mod sqlfn;

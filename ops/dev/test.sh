@@ -18,7 +18,7 @@ step() { # NAME COMMAND…
     report+=("$(printf '%6d s  %s' $((SECONDS - started)) "$name")")
 }
 
-unit_tests() { LD_LIBRARY_PATH=$DUCKDB_LIB_DIR cargo test --locked; }
+unit_tests() { LD_LIBRARY_PATH=$DUCKDB_LIB_DIR cargo test --locked --workspace; }
 integration_tests() { COLDFRONT_REQUIRE_EXTENSION=1 "$LOCAL/venv/bin/python" -m pytest tests; }
 
 # The twin run uses the stack of `make up`; afterwards it runs, or not, as before.

@@ -14,6 +14,7 @@ mod percent;
 pub mod problem;
 mod registry;
 mod store;
+mod table;
 mod verbs;
 
 use std::fmt;
@@ -120,6 +121,10 @@ pub struct Registration {
 
 impl Registration {
     /// Records the commits of this registration from now until the watch is dropped.
+    ///
+    /// DuckDB deletes the files of every commit that failed for it, also of one that the catalog applied. So while a
+    /// watch lives, a commit that adds data and whose outcome stays unknown is told to DuckDB as done; only the watch
+    /// knows better. Whoever runs a COMMIT holds a watch and consults it afterwards, whatever DuckDB says.
     pub fn watch_commits(&self) -> CommitWatch {
         self.entry.commits.watch()
     }

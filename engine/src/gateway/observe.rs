@@ -1,21 +1,23 @@
 //! What became of the commits that passed through the gateway.
 //!
-//! A session whose COMMIT failed must know whether the catalog refused it or whether nobody knows; DuckDB's error does
-//! not tell. This module only reports: it may not change, delay or repeat a commit.
+//! A session must know whether the catalog applied its COMMIT, refused it, or whether nobody knows; DuckDB does not tell.
+//! This module only reports: it may not change, delay or repeat a commit.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// How a commit ended, as far as the gateway could see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommitOutcome {
-    /// The catalog answered 2xx.
+    /// The catalog answered 2xx, or was found to hold the new snapshots.
     Committed,
     /// The catalog answered with this status and changed nothing; 409 means that another writer came first.
     Refused { status: u16 },
     /// The request never reached the catalog, so nothing changed.
     NotSent { cause: String },
-    /// The request was sent, but the connection was lost, or the catalog answered 5xx: it may have been applied or not.
+    /// The request was sent, but the connection was lost, or the catalog answered 5xx, and reading the table back did not
+    /// settle it: it may have been applied or not, or be applied yet.
     Unknown { cause: String },
 }
 
@@ -57,7 +59,9 @@ struct State {
 
 #[derive(Default)]
 struct Inner {
-    in_flight: usize,
+    /// Numbers of the commits on their way.
+    in_flight: BTreeSet<u64>,
+    last: u64,
     watches: Vec<Weak<Mutex<Vec<CommitEvent>>>>,
 }
 
@@ -76,13 +80,23 @@ impl Commits {
 
     /// Announces a commit. It must be ended with [`InFlight::end`]; one that is dropped instead counts as unknown.
     pub fn begin(&self, tables: Option<Vec<CommittedTable>>) -> InFlight {
-        self.state.inner.lock().unwrap_or_else(PoisonError::into_inner).in_flight += 1;
-        InFlight { tables: Some(tables), state: self.state.clone() }
+        let mut inner = self.state.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.last += 1;
+        let number = inner.last;
+        inner.in_flight.insert(number);
+        InFlight { number, tables: Some(tables), state: self.state.clone() }
+    }
+
+    /// Whether somebody will look at the true outcome.
+    pub fn is_watched(&self) -> bool {
+        let inner = self.state.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.watches.iter().any(|watch| watch.strong_count() > 0)
     }
 }
 
 /// A commit on its way.
 pub struct InFlight {
+    number: u64,
     /// Taken when it ended.
     tables: Option<Option<Vec<CommittedTable>>>,
     state: Arc<State>,
@@ -105,7 +119,7 @@ impl InFlight {
         for watch in inner.watches.iter().filter_map(Weak::upgrade) {
             watch.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
         }
-        inner.in_flight -= 1;
+        inner.in_flight.remove(&self.number);
         self.state.settled.notify_all();
     }
 }
@@ -128,12 +142,13 @@ impl CommitWatch {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until no commit of the registration is in flight, so that [`Self::events`] is complete; false if that takes
-    /// longer than `limit`. A client that was interrupted leaves its commit running.
+    /// Waits until every commit that the registration has in flight now has ended, so that [`Self::events`] knows them;
+    /// false if that takes longer than `limit`. A client that was interrupted, or put off, leaves its commit running.
     pub fn settle(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         let mut inner = self.state.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        while inner.in_flight > 0 {
+        let last = inner.last;
+        while inner.in_flight.first().is_some_and(|number| *number <= last) {
             let Some(left) = deadline.checked_duration_since(Instant::now()) else { return false };
             inner = self.state.settled.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
         }

@@ -82,8 +82,9 @@ impl SeaweedFs {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let script =
-            format!("s3tables.bucket -create -name {WAREHOUSE} -account admin\ns3tables.bucket -list -account admin\nexit\n");
+        let script = format!(
+            "s3tables.bucket -create -name {WAREHOUSE} -account admin\ns3tables.bucket -list -account admin\nexit\n"
+        );
         shell.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
         let said = shell.wait_with_output().unwrap().stdout;
         // The echo of the commands names the bucket, too: only lines of the listing count.

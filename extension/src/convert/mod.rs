@@ -2,7 +2,6 @@
 //!
 //! Whole columns at a time: reading builds the datums of a batch before its first row is handed out.
 
-pub mod numeric;
 pub mod read;
 pub mod write;
 

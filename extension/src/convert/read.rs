@@ -6,10 +6,10 @@
 #![allow(unsafe_code)]
 
 use arrow_array::{Array, ArrayRef, cast::AsArray, types};
-use coldfront_common::{sqlstate, types::ColumnType};
+use coldfront_common::{numeric, sqlstate, types::ColumnType};
 use pgrx::pg_sys::{self, Datum};
 
-use super::{EPOCH_DAYS, EPOCH_MICROS, numeric};
+use super::{EPOCH_DAYS, EPOCH_MICROS};
 use crate::{
     error::{Error, Result},
     pg::io,

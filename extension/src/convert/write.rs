@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, builder as b};
-use coldfront_common::{sqlstate, types::ColumnType};
+use coldfront_common::{numeric, sqlstate, types::ColumnType};
 use pgrx::pg_sys::Datum;
 
-use super::{EPOCH_DAYS, EPOCH_MICROS, numeric};
+use super::{EPOCH_DAYS, EPOCH_MICROS};
 use crate::{
     error::{Error, Result},
     pg::io,

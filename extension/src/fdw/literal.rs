@@ -2,11 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use coldfront_common::{quote, types::ColumnType};
+use coldfront_common::{numeric, quote, types::ColumnType};
 use pgrx::pg_sys::Datum;
 
 use crate::{
-    convert::{EPOCH_DAYS, EPOCH_MICROS, numeric},
+    convert::{EPOCH_DAYS, EPOCH_MICROS},
     pg::io,
 };
 

@@ -161,7 +161,7 @@ fn cell(column: &dyn Array, row: usize) -> String {
         DataType::UInt64 => column.as_primitive::<t::UInt64Type>().value(row).to_string(),
         DataType::Float64 => column.as_primitive::<t::Float64Type>().value(row).to_string(),
         DataType::Decimal128(_, scale) => {
-            crate::convert::numeric::to_text(column.as_primitive::<t::Decimal128Type>().value(row), *scale as u8)
+            coldfront_common::numeric::to_text(column.as_primitive::<t::Decimal128Type>().value(row), *scale as u8)
         }
         other => format!("<{other}>"),
     }

@@ -2,14 +2,13 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 
-use coldfront_common::{ident::TableRef, quote, sqlstate, types::ColumnType};
+use coldfront_common::{ident::TableRef, partition, quote, sqlstate, types::ColumnType};
 use pgrx::{iter::TableIterator, name, pg_extern, pg_sys};
 
 use crate::{
     error::{Error, OrRaise, Result},
-    partition,
     pg::catalog,
 };
 
@@ -99,7 +98,9 @@ fn name_column(error: Error, column: &str) -> Error {
 fn _partition_clause(terms: Vec<String>, names: Vec<String>, types: Vec<String>) -> String {
     let columns: Result<Vec<(String, ColumnType)>> =
         names.into_iter().zip(&types).map(|(name, text)| Ok((name, resolve(text)?.ty))).collect();
-    partition::clause(&terms, &columns.or_raise()).or_raise()
+    partition::clause(&terms, &columns.or_raise())
+        .map_err(|e| Error::refused(e.sqlstate, format!("coldfront: {e}"), e.hint))
+        .or_raise()
 }
 
 #[pg_extern]
@@ -120,11 +121,4 @@ fn _announce_secret_change() {
         // SAFETY: the relation exists and this transaction holds a lock on it (a trigger of it is running).
         unsafe { pg_sys::CacheInvalidateRelcacheByRelid(pg_sys::Oid::from(relation)) };
     }
-}
-
-/// Name of the server's encoding, which has to be UTF-8 for text to pass to the lake unchanged.
-#[pg_extern]
-fn _server_encoding() -> String {
-    // SAFETY: returns a static string.
-    unsafe { CStr::from_ptr(pg_sys::GetDatabaseEncodingName()) }.to_string_lossy().into_owned()
 }

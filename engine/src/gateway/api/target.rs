@@ -22,7 +22,10 @@ pub enum Route {
     /// Also the creation of a table.
     Tables,
     Table,
-    CommitTable { namespace: Vec<String>, table: String },
+    CommitTable {
+        namespace: Vec<String>,
+        table: String,
+    },
     CommitTransaction,
     /// Metrics, credentials, scan planning, …: something below one table.
     BelowTable,

@@ -11,13 +11,16 @@ use serde::Deserialize;
 use tokio::sync::Mutex;
 
 use super::body;
-use super::transport::{Transport, TransportError};
 use super::retry::Backoff;
+use super::transport::{Transport, TransportError};
+use super::upstream::address;
 use crate::gateway::percent;
 use crate::metrics;
 
 /// Largest answer of a token endpoint that is read, in bytes.
 const ANSWER_MAX_BYTES: usize = 1024 * 1024;
+/// How long a token endpoint may take.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// Life of a token whose answer does not tell, in seconds.
 const DEFAULT_LIFE_S: u64 = 3600;
 /// A token is renewed this long before its end, or after nine tenths of its life if that is later.
@@ -130,7 +133,7 @@ impl OAuth {
     }
 
     async fn fetch_once(&self, transport: &Transport) -> Result<Token, TokenError> {
-        let at = || self.endpoint.authority().map(ToString::to_string).unwrap_or_default();
+        let at = || address(&self.endpoint);
         let request = Request::builder()
             .method(Method::POST)
             .uri(self.endpoint.clone())
@@ -140,7 +143,7 @@ impl OAuth {
             .map_err(|e| TokenError::Unreachable { at: at(), cause: e.to_string() })?;
         let unreachable = |cause: String| TokenError::Unreachable { at: at(), cause };
         let sent_at = Instant::now();
-        let response = transport.send(request).await.map_err(|e: TransportError| unreachable(e.to_string()))?;
+        let response = transport.send(request, ANSWER_LIMIT).await.map_err(|e: TransportError| unreachable(e.to_string()))?;
         let status = response.status();
         let bytes = body::collect(response.into_body(), ANSWER_MAX_BYTES)
             .await

@@ -14,8 +14,6 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
-/// How long the head of an answer may take. A commit to a busy catalog may take many seconds.
-const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 /// Shorter than the idle limits of common proxies, so that a request seldom meets a connection that is being closed.
 const POOL_IDLE_LIMIT: Duration = Duration::from_secs(20);
 const POOL_IDLE_PER_HOST_MAX: usize = 32;
@@ -54,13 +52,13 @@ impl Transport {
         Self { client }
     }
 
-    /// Sends once. (The pool may pick another connection while not a byte of the request was written.)
-    pub async fn send(&self, request: Request<Body>) -> Result<Response<Body>, TransportError> {
-        match tokio::time::timeout(ANSWER_LIMIT, self.client.request(request)).await {
+    /// Sends once, and waits for the head of the answer no longer than `limit`. (The pool may pick another connection while not a byte of the request was written.)
+    pub async fn send(&self, request: Request<Body>, limit: Duration) -> Result<Response<Body>, TransportError> {
+        match tokio::time::timeout(limit, self.client.request(request)).await {
             Ok(Ok(response)) => Ok(response.map(Body::new)),
             Ok(Err(error)) if error.is_connect() => Err(TransportError::NotSent(root_cause(&error))),
             Ok(Err(error)) => Err(TransportError::Lost(root_cause(&error))),
-            Err(_) => Err(TransportError::Lost(format!("no answer within {} s", ANSWER_LIMIT.as_secs()))),
+            Err(_) => Err(TransportError::Lost(format!("no answer within {} s", limit.as_secs()))),
         }
     }
 }

@@ -3,6 +3,8 @@
 //! A request that may have been received is repeated only if it is idempotent; after 401 the token is renewed and the
 //! request sent once more, since a refused request did nothing. The head cache will stand in front of this.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH};
 use axum::http::uri::{Authority, Parts, PathAndQuery, Scheme};
@@ -13,6 +15,9 @@ use super::body::{RequestBody, with_idle_limit};
 use super::oauth::{OAuth, TokenError};
 use super::retry::{Backoff, is_idempotent, is_passing};
 use super::transport::{Transport, TransportError};
+
+/// How long the catalog may take to begin an answer. DuckDB gives up after 30 s, and its own error names nobody.
+pub const ANSWER_LIMIT: Duration = Duration::from_secs(25);
 
 /// The catalog's address cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +53,21 @@ pub struct UpstreamRequest {
     pub path_and_query: String,
     pub headers: HeaderMap,
     pub body: RequestBody,
+    /// How long each attempt may wait for the head of its answer.
+    pub limit: Duration,
+}
+
+impl UpstreamRequest {
+    /// The same request once more, if its body is still here.
+    pub fn copy(&self) -> Option<Self> {
+        Some(Self {
+            method: self.method.clone(),
+            path_and_query: self.path_and_query.clone(),
+            headers: self.headers.clone(),
+            body: RequestBody::Held(self.body.held()?.clone()),
+            limit: self.limit,
+        })
+    }
 }
 
 /// A lake's catalog.
@@ -82,8 +102,7 @@ impl Upstream {
         let credentials = match &lake.catalog_auth {
             CatalogAuth::None => Credentials::None,
             CatalogAuth::Bearer { token } => {
-                let mut header =
-                    HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| BadCatalogUri::Token)?;
+                let mut header = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| BadCatalogUri::Token)?;
                 header.set_sensitive(true);
                 Credentials::Bearer(header)
             }
@@ -96,9 +115,8 @@ impl Upstream {
         let (Some(scheme), Some(authority)) = (scheme, authority) else {
             return Err(BadCatalogUri::NotHttp(text.to_owned()));
         };
-        let port = authority.port_u16().unwrap_or(if scheme == Scheme::HTTPS { 443 } else { 80 });
         Ok(Self {
-            address: format!("{}:{port}", authority.host()),
+            address: address(&uri),
             base_path: uri.path().trim_end_matches('/').to_owned(),
             scheme,
             authority,
@@ -134,7 +152,7 @@ impl Upstream {
             // A streamed body is gone after this, so what happens then is final.
             let repeatable = request.body.held().is_some();
             let outgoing = self.outgoing(&mut request, uri.clone(), authorization.clone());
-            let result = self.transport.send(outgoing).await;
+            let result = self.transport.send(outgoing, request.limit).await;
             let again = match next(&result, &request.method, may_renew) {
                 Next::Finish => false,
                 _ if !repeatable => false,
@@ -191,6 +209,10 @@ impl Upstream {
         match oauth.authorization(&self.transport).await {
             Ok(value) => Ok(Some(value)),
             Err(TokenError::Rejected { cause }) => Err(UpstreamError::Rejected { at, cause }),
+            // The catalog's own endpoint needs no second name.
+            Err(TokenError::Unreachable { at: endpoint, cause }) if endpoint == at => {
+                Err(UpstreamError::Unreachable { at, cause })
+            }
             Err(error) => Err(UpstreamError::Unreachable { at, cause: error.to_string() }),
         }
     }
@@ -248,6 +270,12 @@ fn token_endpoint(catalog_uri: &str, token_url: Option<&str>) -> Option<Uri> {
         Some(url) if url.contains("://") => http_uri(url),
         Some(path) => http_uri(&format!("{base}/{}", path.trim_start_matches('/'))),
     }
+}
+
+/// `host:port` of a URL.
+pub fn address(uri: &Uri) -> String {
+    let port = uri.port_u16().unwrap_or(if uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 });
+    format!("{}:{port}", uri.host().unwrap_or_default())
 }
 
 fn http_uri(text: &str) -> Option<Uri> {

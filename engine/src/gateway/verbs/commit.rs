@@ -1,73 +1,88 @@
-//! `POST …/tables/{table}` and `POST …/transactions/commit`: passed on, and what became of them is told to the watchers.
+//! `POST …/tables/{table}` and `POST …/transactions/commit`: passed on, followed up, and told to the watchers.
 //!
 //! A commit goes its way in a task of its own: a client that hangs up neither stops it nor hides its outcome.
+//! DuckDB takes any answer but success, and none within 30 s, for a failure, and then deletes the files of the commit.
+//! So it is never told of a failure that may turn out a success, as long as somebody watches who knows the difference.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{Response, StatusCode};
-use serde::Deserialize;
 
 use super::Asked;
+use super::change::{self, Change};
 use super::deliver::deliver;
 use super::forward::upstream_request;
+use super::resolve::{self, Commit};
 use crate::gateway::api::error_model::error;
 use crate::gateway::api::target::Route;
-use crate::gateway::observe::{CommitOutcome, CommittedTable};
+use crate::gateway::observe::CommitOutcome;
 use crate::gateway::registry::Entry;
-use crate::gateway::store::upstream::UpstreamError;
 use crate::metrics;
+
+/// How long one attempt may take at the catalog.
+const ATTEMPT_LIMIT: Duration = Duration::from_secs(120);
+/// How long the client is kept waiting, if it may be put off: less than DuckDB's patience.
+const CLIENT_LIMIT: Duration = Duration::from_secs(25);
 
 pub async fn table(entry: Arc<Entry>, namespace: Vec<String>, table: String, asked: Asked) -> Response<Body> {
     let route = Route::CommitTable { namespace: namespace.clone(), table: table.clone() };
-    pass(entry, route, asked, move |body| {
-        // Without a readable body the path still tells which table it is.
-        let change = body.and_then(|body| serde_json::from_slice(body).ok()).unwrap_or_else(TableChange::default);
-        Some(vec![change.read(namespace, table)])
-    })
-    .await
+    pass(entry, route, asked, |body| Some(vec![change::of_table(body, namespace, table)])).await
 }
 
 pub async fn transaction(entry: Arc<Entry>, asked: Asked) -> Response<Body> {
-    pass(entry, Route::CommitTransaction, asked, |body| transaction_tables(body?)).await
+    pass(entry, Route::CommitTransaction, asked, |body| change::of_transaction(body?)).await
 }
 
 async fn pass(
     entry: Arc<Entry>,
     route: Route,
     asked: Asked,
-    tables: impl FnOnce(Option<&[u8]>) -> Option<Vec<CommittedTable>> + Send + 'static,
+    changes: impl FnOnce(Option<&[u8]>) -> Option<Vec<Change>>,
 ) -> Response<Body> {
-    let request = match upstream_request(asked).await {
+    let mut request = match upstream_request(asked).await {
         Ok(request) => request,
         Err(refusal) => return refusal,
     };
-    let task = tokio::spawn(async move {
-        let in_flight = entry.commits.begin(tables(request.body.held().map(AsRef::as_ref)));
-        let result = entry.upstream.send(request).await;
-        let outcome = outcome(&result);
-        ::metrics::counter!(metrics::GATEWAY_COMMITS_TOTAL, "outcome" => label(&outcome)).increment(1);
-        in_flight.end(outcome);
-        deliver(&entry, &route, result).await
-    });
-    task.await.unwrap_or_else(|_| {
-        error(StatusCode::BAD_GATEWAY, "CommitStateUnknownException", "the ColdFront gateway lost track of a commit")
-    })
+    request.limit = ATTEMPT_LIMIT;
+    let path = request.path_and_query.clone();
+    let changes = changes(request.body.held().map(AsRef::as_ref));
+    // What is not understood may well bring files.
+    let brings_files = changes.as_ref().is_none_or(|changes| changes.iter().any(Change::brings_files));
+    let mut task = tokio::spawn(run(entry.clone(), route, Commit { request, changes }));
+    let put_off = || brings_files && entry.commits.is_watched();
+    match tokio::time::timeout(CLIENT_LIMIT, &mut task).await {
+        Err(_) if put_off() => return assumed(&path, "the catalog takes its time"),
+        Ok(Ok((CommitOutcome::Unknown { cause }, _))) if put_off() => return assumed(&path, &cause),
+        Ok(Ok((_, response))) => return response,
+        Ok(Err(_)) => return lost_track(),
+        Err(_) => {}
+    }
+    match task.await {
+        Ok((_, response)) => response,
+        Err(_) => lost_track(),
+    }
 }
 
-fn outcome(result: &Result<Response<Body>, UpstreamError>) -> CommitOutcome {
-    match result {
-        Ok(answer) if answer.status().is_success() => CommitOutcome::Committed,
-        // The protocol leaves open whether a commit answered 5xx was applied.
-        Ok(answer) if answer.status().is_server_error() => {
-            CommitOutcome::Unknown { cause: format!("the catalog answered {}", answer.status()) }
-        }
-        Ok(answer) => CommitOutcome::Refused { status: answer.status().as_u16() },
-        Err(UpstreamError::Lost { cause, .. }) => CommitOutcome::Unknown { cause: cause.clone() },
-        Err(UpstreamError::Unreachable { cause, .. } | UpstreamError::Rejected { cause, .. }) => {
-            CommitOutcome::NotSent { cause: cause.clone() }
-        }
-    }
+async fn run(entry: Arc<Entry>, route: Route, commit: Commit) -> (CommitOutcome, Response<Body>) {
+    let tables = commit.changes.as_ref().map(|changes| changes.iter().map(|c| c.table.clone()).collect());
+    let in_flight = entry.commits.begin(tables);
+    let (outcome, answer) = resolve::send(&entry, commit).await;
+    ::metrics::counter!(metrics::GATEWAY_COMMITS_TOTAL, "outcome" => label(&outcome)).increment(1);
+    let response = deliver(&entry, &route, answer).await;
+    in_flight.end(outcome.clone());
+    (outcome, response)
+}
+
+/// Tells DuckDB that a commit was applied of which that is not known.
+fn assumed(path: &str, cause: &str) -> Response<Body> {
+    tracing::warn!(path, cause, "the outcome of an Iceberg commit is unknown; its files are kept");
+    resolve::applied(path, Bytes::from_static(b"{}"))
+}
+
+fn lost_track() -> Response<Body> {
+    error(StatusCode::BAD_GATEWAY, "CommitStateUnknownException", "the ColdFront gateway lost track of a commit")
 }
 
 fn label(outcome: &CommitOutcome) -> &'static str {
@@ -76,117 +91,5 @@ fn label(outcome: &CommitOutcome) -> &'static str {
         CommitOutcome::Refused { .. } => "refused",
         CommitOutcome::NotSent { .. } => "not_sent",
         CommitOutcome::Unknown { .. } => "unknown",
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct Transaction {
-    table_changes: Vec<TableChange>,
-}
-
-/// What is read of a table's commit; everything else is skipped.
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "kebab-case", default)]
-struct TableChange {
-    identifier: Option<Identifier>,
-    requirements: Vec<Requirement>,
-    updates: Vec<Update>,
-}
-
-#[derive(Deserialize)]
-struct Identifier {
-    namespace: Vec<String>,
-    name: String,
-}
-
-#[derive(Deserialize)]
-struct Requirement {
-    #[serde(rename = "type", default)]
-    kind: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct Update {
-    #[serde(default)]
-    action: String,
-    snapshot: Option<Snapshot>,
-    ref_name: Option<String>,
-    snapshot_id: Option<i64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct Snapshot {
-    snapshot_id: i64,
-}
-
-impl TableChange {
-    fn read(self, namespace: Vec<String>, name: String) -> CommittedTable {
-        let moves_main = |update: &&Update| {
-            update.action == "set-snapshot-ref" && update.ref_name.as_deref() == Some("main")
-        };
-        CommittedTable {
-            namespace,
-            name,
-            new_snapshots: self.updates.iter().filter_map(|u| u.snapshot.as_ref()).map(|s| s.snapshot_id).collect(),
-            current_snapshot: self.updates.iter().rfind(moves_main).and_then(|u| u.snapshot_id),
-            creates: self.requirements.iter().any(|r| r.kind == "assert-create"),
-        }
-    }
-}
-
-fn transaction_tables(body: &[u8]) -> Option<Vec<CommittedTable>> {
-    let transaction: Transaction = serde_json::from_slice(body).ok()?;
-    let read = |mut change: TableChange| {
-        let Identifier { namespace, name } = change.identifier.take()?;
-        Some(change.read(namespace, name))
-    };
-    transaction.table_changes.into_iter().map(read).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_transaction_names_its_tables_and_snapshots() {
-        let body = br#"{"table-changes": [
-            {"identifier": {"namespace": ["a", "b"], "name": "t"}, "requirements": [{"type": "assert-table-uuid", "uuid": "u"}],
-             "updates": [
-                {"action": "add-snapshot", "snapshot": {"snapshot-id": 7, "summary": {"operation": "append"}}},
-                {"action": "add-snapshot", "snapshot": {"snapshot-id": -8, "parent-snapshot-id": 7}},
-                {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": -8},
-                {"action": "set-snapshot-ref", "ref-name": "tag", "type": "tag", "snapshot-id": 7},
-                {"action": "of-the-future", "x": [1]}]},
-            {"identifier": {"namespace": ["c"], "name": "n"}, "requirements": [{"type": "assert-create"}], "updates": []}]}"#;
-        let tables = transaction_tables(body).unwrap();
-        assert_eq!(
-            tables,
-            [
-                CommittedTable {
-                    namespace: vec!["a".into(), "b".into()],
-                    name: "t".into(),
-                    new_snapshots: vec![7, -8],
-                    current_snapshot: Some(-8),
-                    creates: false,
-                },
-                CommittedTable {
-                    namespace: vec!["c".into()],
-                    name: "n".into(),
-                    new_snapshots: vec![],
-                    current_snapshot: None,
-                    creates: true,
-                },
-            ]
-        );
-    }
-
-    #[test]
-    fn strange_bodies_are_not_understood_and_do_no_harm() {
-        for body in [&b""[..], b"{", b"[]", b"{}", br#"{"table-changes":[{}]}"#, br#"{"table-changes":7}"#] {
-            assert_eq!(transaction_tables(body), None);
-        }
     }
 }

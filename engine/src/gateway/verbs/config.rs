@@ -62,14 +62,17 @@ mod tests {
 
     #[test]
     fn ways_past_the_gateway_are_removed() {
-        let config = br#"{"defaults":{"oauth2-server-uri":"http://c/t","x":"1"},"overrides":{"uri":"http://c","prefix":"p"}}"#;
+        let config =
+            br#"{"defaults":{"oauth2-server-uri":"http://c/t","x":"1"},"overrides":{"uri":"http://c","prefix":"p"}}"#;
         let changed: Value = serde_json::from_slice(&without_way_past(config).unwrap()).unwrap();
         assert_eq!(changed, serde_json::json!({"defaults": {"x": "1"}, "overrides": {"prefix": "p"}}));
     }
 
     #[test]
     fn anything_else_stays_as_it_is() {
-        for config in [&br#"{"defaults":{},"overrides":{"prefix":"uri"}}"#[..], b"[]", b"{", b"", br#"{"overrides":null}"#] {
+        for config in
+            [&br#"{"defaults":{},"overrides":{"prefix":"uri"}}"#[..], b"[]", b"{", b"", br#"{"overrides":null}"#]
+        {
             assert_eq!(without_way_past(config), None);
         }
     }

@@ -22,11 +22,7 @@ const UPSTREAM_STATUS: HeaderName = HeaderName::from_static("x-coldfront-upstrea
 /// Largest error body that is read, in bytes.
 const ERROR_BODY_MAX_BYTES: usize = 256 * 1024;
 
-pub async fn deliver(
-    entry: &Entry,
-    route: &Route,
-    result: Result<Response<Body>, UpstreamError>,
-) -> Response<Body> {
+pub async fn deliver(entry: &Entry, route: &Route, result: Result<Response<Body>, UpstreamError>) -> Response<Body> {
     let mut response = match result {
         Ok(response) => response,
         Err(error) => return missing(entry, route, &error),

@@ -9,7 +9,7 @@ use crate::gateway::api::error_model::error;
 use crate::gateway::api::target::Route;
 use crate::gateway::registry::Entry;
 use crate::gateway::store::body::RequestBody;
-use crate::gateway::store::upstream::UpstreamRequest;
+use crate::gateway::store::upstream::{ANSWER_LIMIT, UpstreamRequest};
 
 pub async fn forward(entry: &Entry, route: &Route, asked: Asked) -> Response<Body> {
     let request = match upstream_request(asked).await {
@@ -23,7 +23,7 @@ pub async fn forward(entry: &Entry, route: &Route, asked: Asked) -> Response<Bod
 pub async fn upstream_request(asked: Asked) -> Result<UpstreamRequest, Response<Body>> {
     let Asked { method, path_and_query, headers, body, length_bytes } = asked;
     match RequestBody::gather(length_bytes, body).await {
-        Ok(body) => Ok(UpstreamRequest { method, path_and_query, headers, body }),
+        Ok(body) => Ok(UpstreamRequest { method, path_and_query, headers, body, limit: ANSWER_LIMIT }),
         Err(_) => Err(error(StatusCode::BAD_REQUEST, "BadRequestException", "the body of the request was cut off")),
     }
 }

@@ -3,11 +3,13 @@
 //! Most of the protocol is passed on as it is (`forward`). Verbs that need more have their own file; a cached head, the
 //! rebasing of stale appends and a catalog of our own belong here too.
 
+mod change;
 mod commit;
 mod config;
 mod deliver;
 mod forward;
 mod refuse_token;
+mod resolve;
 
 use std::sync::Arc;
 
@@ -36,7 +38,12 @@ pub async fn answer(entry: Arc<Entry>, route: Route, asked: Asked) -> Response<B
         Route::Tokens => refuse_token::post(),
         Route::CommitTable { namespace, table } => commit::table(entry, namespace, table, asked).await,
         Route::CommitTransaction => commit::transaction(entry, asked).await,
-        Route::Namespaces | Route::Namespace | Route::Tables | Route::Table | Route::BelowTable | Route::Views
+        Route::Namespaces
+        | Route::Namespace
+        | Route::Tables
+        | Route::Table
+        | Route::BelowTable
+        | Route::Views
         | Route::Other => forward::forward(&entry, &route, asked).await,
     }
 }

@@ -6,5 +6,9 @@ use axum::http::{Response, StatusCode};
 use crate::gateway::api::error_model::error;
 
 pub fn post() -> Response<Body> {
-    error(StatusCode::NOT_FOUND, "NotFoundException", "the ColdFront gateway gives no tokens: use the one you came with")
+    error(
+        StatusCode::NOT_FOUND,
+        "NotFoundException",
+        "the ColdFront gateway gives no tokens: use the one you came with",
+    )
 }

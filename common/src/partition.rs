@@ -2,9 +2,19 @@
 //!
 //! A term is `column` or `transform(column)` or `transform(n, column)`; names may be quoted.
 
-use coldfront_common::{sqlstate, types::ColumnType};
+use crate::{sqlstate, types::ColumnType};
 
-use crate::error::{Error, Result};
+/// Why a term was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct InvalidTerm {
+    pub sqlstate: &'static str,
+    pub message: String,
+    /// What the user can do instead.
+    pub hint: &'static str,
+}
+
+type Result<T> = std::result::Result<T, InvalidTerm>;
 
 /// A parsed term.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,9 +29,9 @@ pub fn clause(terms: &[String], columns: &[(String, ColumnType)]) -> Result<Stri
     for text in terms {
         let term = parse(text).ok_or_else(|| malformed(text))?;
         let Some((_, ty)) = columns.iter().find(|(name, _)| *name == term.column) else {
-            return Err(Error::refused(
+            return Err(refused(
                 "42703",
-                format!("coldfront: partition term \"{text}\" names column \"{}\", which the table does not have", term.column),
+                format!("partition term \"{text}\" names column \"{}\", which the table does not have", term.column),
                 "Write the column as it is declared, in double quotes where its case matters.",
             ));
         };
@@ -50,12 +60,15 @@ fn check(text: &str, term: &Term, ty: ColumnType) -> Result<()> {
                 | ColumnType::Bytea
         ),
         "truncate" => {
-            matches!(ty, ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8 | ColumnType::Text | ColumnType::Numeric { .. })
+            matches!(
+                ty,
+                ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8 | ColumnType::Text | ColumnType::Numeric { .. }
+            )
         }
         _ => {
-            return Err(Error::refused(
+            return Err(refused(
                 sqlstate::INVALID_PARAMETER,
-                format!("coldfront: partition term \"{text}\" uses the unknown transform \"{transform}\""),
+                format!("partition term \"{text}\" uses the unknown transform \"{transform}\""),
                 "Transforms are year, month, day, hour, bucket(n, column) and truncate(n, column).",
             ));
         }
@@ -65,19 +78,23 @@ fn check(text: &str, term: &Term, ty: ColumnType) -> Result<()> {
         return Err(malformed(text));
     }
     if !allowed {
-        return Err(Error::refused(
+        return Err(refused(
             sqlstate::INVALID_PARAMETER,
-            format!("coldfront: partition term \"{text}\": {transform} does not apply to the type of column \"{}\"", term.column),
+            format!("partition term \"{text}\": {transform} does not apply to the type of column \"{}\"", term.column),
             "Time transforms need a timestamp or date column (hour: a timestamp).",
         ));
     }
     Ok(())
 }
 
-fn malformed(text: &str) -> Error {
-    Error::refused(
+fn refused(sqlstate: &'static str, message: String, hint: &'static str) -> InvalidTerm {
+    InvalidTerm { sqlstate, message, hint }
+}
+
+fn malformed(text: &str) -> InvalidTerm {
+    refused(
         sqlstate::INVALID_PARAMETER,
-        format!("coldfront: \"{text}\" is not a partition term"),
+        format!("\"{text}\" is not a partition term"),
         "Write column, month(column) or bucket(16, column).",
     )
 }
@@ -127,7 +144,9 @@ mod tests {
 
     #[test]
     fn good_terms_pass_as_written() {
-        for term in ["month(ts)", "ts", "hour(TS)", "day(d)", "bucket(16, id)", "truncate(3, \"We,ird \"\"x\")", " year ( d ) "] {
+        for term in
+            ["month(ts)", "ts", "hour(TS)", "day(d)", "bucket(16, id)", "truncate(3, \"We,ird \"\"x\")", " year ( d ) "]
+        {
             assert_eq!(clause(&[term.to_owned()], &columns()).unwrap(), format!(" PARTITIONED BY ({term})"));
         }
         assert_eq!(clause(&[], &columns()).unwrap(), "");
@@ -135,9 +154,19 @@ mod tests {
 
     #[test]
     fn bad_terms_are_refused() {
-        for term in
-            ["hour(d)", "month(id)", "bucket(id)", "bucket(0, id)", "bucket(4, f)", "void(ts)", "nosuch", "month(ts", "", "a b", "truncate(2, ts)"]
-        {
+        for term in [
+            "hour(d)",
+            "month(id)",
+            "bucket(id)",
+            "bucket(0, id)",
+            "bucket(4, f)",
+            "void(ts)",
+            "nosuch",
+            "month(ts",
+            "",
+            "a b",
+            "truncate(2, ts)",
+        ] {
             assert!(clause(&[term.to_owned()], &columns()).is_err(), "{term}");
         }
     }

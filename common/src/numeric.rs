@@ -40,25 +40,30 @@ pub fn decode(body: &[u8], scale: u8) -> Result<i128, NotDecimal> {
         sign => (sign == NEGATIVE, i32::from(word(1) as i16), 2),
     };
     let count = body.len() / 2 - first_digit;
+    // The last digit stands for 10000^(weight - count + 1); `exponent` brings it to 10^-scale.
+    let exponent = 4 * (weight - count as i32 + 1) + i32::from(scale);
     let mut value: u128 = 0;
     for i in 0..count {
         let digit = u128::from(word(first_digit + i));
-        value = value.checked_mul(DIGIT_BASE).and_then(|v| v.checked_add(digit)).ok_or(NotDecimal::TooWide)?;
+        // The last digit may reach below the scale; only its upper part counts, so that the sum stays in range.
+        let (factor, digit) = if i + 1 == count && exponent < 0 {
+            let cut = 10u128
+                .checked_pow(exponent.unsigned_abs())
+                .filter(|cut| *cut < DIGIT_BASE)
+                .ok_or(NotDecimal::Inexact)?;
+            if digit % cut != 0 {
+                return Err(NotDecimal::Inexact);
+            }
+            (DIGIT_BASE / cut, digit / cut)
+        } else {
+            (DIGIT_BASE, digit)
+        };
+        value = value.checked_mul(factor).and_then(|v| v.checked_add(digit)).ok_or(NotDecimal::TooWide)?;
     }
-    // The last digit stands for 10000^(weight - count + 1); bring it to 10^-scale.
-    let exponent = 4 * (weight - count as i32 + 1) + i32::from(scale);
-    let value = if count == 0 {
-        0
-    } else if exponent >= 0 {
-        let factor = 10u128.checked_pow(exponent as u32).ok_or(NotDecimal::TooWide)?;
-        value.checked_mul(factor).ok_or(NotDecimal::TooWide)?
-    } else {
-        let factor = 10u128.checked_pow((-exponent) as u32).ok_or(NotDecimal::Inexact)?;
-        if value % factor != 0 {
-            return Err(NotDecimal::Inexact);
-        }
-        value / factor
-    };
+    if count > 0 && exponent > 0 {
+        let factor = 10u128.checked_pow(exponent.unsigned_abs()).ok_or(NotDecimal::TooWide)?;
+        value = value.checked_mul(factor).ok_or(NotDecimal::TooWide)?;
+    }
     if value >= 10u128.pow(38) {
         return Err(NotDecimal::TooWide);
     }
@@ -122,7 +127,22 @@ mod tests {
     fn decimals_round_trip() {
         let big = 10i128.pow(38) - 1;
         for scale in 0..=38u8 {
-            for value in [0, 1, -1, 9, 10, 9999, 10_000, -10_001, 123_456_789, -99_990_000, big, -big, big / 10, 5 * 10i128.pow(20)] {
+            for value in [
+                0,
+                1,
+                -1,
+                9,
+                10,
+                9999,
+                10_000,
+                -10_001,
+                123_456_789,
+                -99_990_000,
+                big,
+                -big,
+                big / 10,
+                5 * 10i128.pow(20),
+            ] {
                 let mut body = Vec::new();
                 encode(value, scale, &mut body);
                 assert_eq!(decode(&body, scale), Ok(value), "{value} scale {scale}");
@@ -138,7 +158,9 @@ mod tests {
 
     #[test]
     fn text_form() {
-        for (unscaled, scale, text) in [(0, 0, "0"), (0, 2, "0.00"), (-5, 3, "-0.005"), (12345, 2, "123.45"), (7, 0, "7")] {
+        for (unscaled, scale, text) in
+            [(0, 0, "0"), (0, 2, "0.00"), (-5, 3, "-0.005"), (12345, 2, "123.45"), (7, 0, "7")]
+        {
             assert_eq!(to_text(unscaled, scale), text);
         }
     }
