@@ -29,6 +29,9 @@ CREATE FUNCTION coldfront._exec_iceberg_with_claim(p_ref text, p_sql text) RETUR
 COMMENT ON FUNCTION coldfront._exec_iceberg_with_claim IS
     'Runs an engine statement that changes a table under its claim; returns the rows changed';
 
+CREATE FUNCTION coldfront._create_namespace(p_namespace text) RETURNS void
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', '_create_namespace_wrapper';
+
 CREATE FUNCTION coldfront.ensure_attached() RETURNS void
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'ensure_attached_wrapper';
 COMMENT ON FUNCTION coldfront.ensure_attached IS 'Makes sure that the engine has the Iceberg catalog attached as ice';

@@ -119,8 +119,7 @@ BEGIN
       JOIN jsonb_array_elements(p_columns) WITH ORDINALITY AS c ON c.ordinality = t."position";
 
     PERFORM coldfront._claim_iceberg_lock(v_ref);
-    PERFORM coldfront._exec_iceberg_with_claim(v_ref,
-        format('CREATE SCHEMA IF NOT EXISTS ice.%s', coldfront._engine_ident(coldfront._lake_name(p_schema))));
+    PERFORM coldfront._create_namespace(coldfront._lake_name(p_schema));
     PERFORM coldfront._exec_iceberg_with_claim(v_ref, format('CREATE TABLE %s (%s)%s', v_ref, v_storage, v_partition));
 
     INSERT INTO coldfront.tiered_views (schema_name, table_name, iceberg_table, foreign_table, is_iceberg_only)

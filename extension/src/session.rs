@@ -139,6 +139,22 @@ pub fn exec(sql: &str, changes: &[&TableRef]) -> Result<u64> {
     })
 }
 
+/// Creates a namespace. The catalog only knows it once the engine's transaction has committed, and an empty namespace
+/// does no harm, so it is committed at once, unless the transaction has written already and must stay open.
+pub fn create_namespace(quoted: &str) -> Result<()> {
+    ensure_connected()?;
+    with(|s| {
+        s.refuse_doomed()?;
+        let sql = format!("CREATE SCHEMA IF NOT EXISTS ice.{quoted}");
+        let request = frame::Exec { scope: Scope::Write, sql, input: None };
+        s.write_call(|c| c.call(Kind::Exec, Kind::Done, &request, Interrupts::Serve))?;
+        if s.txn.writes == 0 {
+            s.write_call(|c| c.call(Kind::Commit, Kind::Done, &(), Interrupts::Hold))?;
+        }
+        Ok(())
+    })
+}
+
 impl Session {
     /// The connection; [`ensure_connected`] came before.
     pub fn connection(&mut self) -> Result<&mut Connection> {

@@ -20,12 +20,22 @@ use serde::{Deserialize, Serialize};
 pub enum Line {
     /// Where the objects are; the first line.
     Lake { warehouse: String, catalog_uri: String },
-    /// A table that the transaction writes.
-    Table { namespace: String, name: String },
+    /// A table that the transaction writes, as it was before.
+    Table(Base),
     /// An object that was opened for writing.
     Object(String),
     /// COMMIT was sent: from here on only the catalog knows whether the objects are in use.
     Committing,
+}
+
+/// A table before the transaction wrote to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Base {
+    pub namespace: String,
+    pub name: String,
+    pub uuid: String,
+    /// Current snapshot; none for an empty table.
+    pub snapshot: Option<i64>,
 }
 
 /// Which lake a journal belongs to, without credentials.
@@ -45,7 +55,7 @@ impl From<&Lake> for LakeName {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entries {
     pub lake: Option<LakeName>,
-    pub tables: Vec<(String, String)>,
+    pub tables: Vec<Base>,
     pub objects: BTreeSet<String>,
     pub committing: bool,
 }
@@ -54,7 +64,7 @@ impl Entries {
     fn add(&mut self, line: Line) {
         match line {
             Line::Lake { warehouse, catalog_uri } => self.lake = Some(LakeName { warehouse, catalog_uri }),
-            Line::Table { namespace, name } => self.tables.push((namespace, name)),
+            Line::Table(base) => self.tables.push(base),
             Line::Object(path) => {
                 self.objects.insert(path);
             }
@@ -152,8 +162,8 @@ struct State {
 
 impl Journal {
     /// Notes a table that the transaction writes.
-    pub fn table(&self, namespace: &str, name: &str) {
-        let line = Line::Table { namespace: namespace.into(), name: name.into() };
+    pub fn table(&self, base: Base) {
+        let line = Line::Table(base);
         let mut state = self.lock();
         if state.file.is_some() {
             self.append(&mut state, line);
@@ -240,7 +250,8 @@ mod tests {
         {
             let directory = JournalDir::open(root.path().to_owned()).unwrap();
             let journal = directory.begin(&lake);
-            journal.table("n", "t");
+            let base = Base { namespace: "n".into(), name: "t".into(), uuid: "u".into(), snapshot: Some(7) };
+            journal.table(base);
             assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "no object, no file");
             assert!(journal.object("s3://b/1"));
             assert!(!journal.object("s3://b/1"));
@@ -255,7 +266,7 @@ mod tests {
         assert_eq!(taken.len(), 1);
         let entries = &taken[0].1;
         assert_eq!(entries.objects.iter().collect::<Vec<_>>(), ["s3://b/1"]);
-        assert!(entries.committing && entries.tables == [("n".to_owned(), "t".to_owned())]);
+        assert!(entries.committing && entries.tables.len() == 1 && entries.tables[0].snapshot == Some(7));
         assert!(directory.take_left_over(&(&lake).into()).is_empty(), "taken once");
     }
 }

@@ -34,6 +34,13 @@ fn _exec_iceberg_with_claim(table_ref: &str, sql: &str) -> i64 {
 }
 
 #[pg_extern]
+fn _create_namespace(namespace: &str) {
+    txn::refuse_read_only(namespace);
+    lake::require_configured().or_raise();
+    session::create_namespace(&quote::ident(namespace)).or_raise();
+}
+
+#[pg_extern]
 fn ensure_attached() {
     lake::require_configured().or_raise();
     let sql = "SELECT database_name FROM duckdb_databases() WHERE database_name = 'ice'";
