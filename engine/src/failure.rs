@@ -8,6 +8,7 @@ use coldfront_common::sqlstate;
 use crate::duckdb::{Error, Kind};
 use crate::gateway::client::ClientError;
 use crate::spill::SpillError;
+use crate::staging::CommitError;
 
 /// A failure without detail and hint.
 pub fn failure(sqlstate: &str, message: impl Into<String>) -> Failure {
@@ -58,6 +59,19 @@ pub fn from_catalog(error: &ClientError) -> Failure {
         ClientError::NotFound { .. } => sqlstate::UNDEFINED_TABLE,
         ClientError::Status { status: 403, .. } => sqlstate::INSUFFICIENT_PRIVILEGE,
         ClientError::Status { .. } | ClientError::Malformed { .. } => sqlstate::IO_ERROR,
+    };
+    failure(state, error.to_string())
+}
+
+/// Maps a commit that is not known to have succeeded.
+pub fn from_commit(error: &CommitError) -> Failure {
+    let state = match error {
+        CommitError::DuckDb(error) => return from_duckdb(error),
+        CommitError::Refused { status: 409, .. } => sqlstate::SERIALIZATION_FAILURE,
+        CommitError::Refused { status: 401, .. } => sqlstate::INVALID_AUTHORIZATION,
+        CommitError::Refused { status: 403, .. } => sqlstate::INSUFFICIENT_PRIVILEGE,
+        CommitError::Refused { .. } | CommitError::Lost { .. } => sqlstate::IO_ERROR,
+        CommitError::Partial { .. } | CommitError::Unknown { .. } => sqlstate::RESOLUTION_UNKNOWN,
     };
     failure(state, error.to_string())
 }

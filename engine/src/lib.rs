@@ -12,4 +12,5 @@ pub mod logging;
 pub mod metrics;
 pub mod server;
 pub mod spill;
+pub mod staging;
 pub mod state;

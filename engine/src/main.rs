@@ -15,6 +15,7 @@ use coldfront_engine::instance::settings::Limits;
 use coldfront_engine::logging;
 use coldfront_engine::server::listen::{ListenError, Server};
 use coldfront_engine::spill::Spill;
+use coldfront_engine::staging::JournalDir;
 use coldfront_engine::state::{StateDir, StateError};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -90,7 +91,9 @@ fn start(settings: &Settings, state: &StateDir) -> anyhow::Result<Arc<Server>> {
         threads: settings.threads,
         spill_limit_mb: settings.spill_limit_mb,
     };
-    let engine = Engine::new(Instances::new(limits, gateway), spill);
+    let journals = JournalDir::open(state.journal_dir()).context("cannot read the staging journals")?;
+    let (opened, openings) = std::sync::mpsc::channel();
+    let engine = Engine::start(Instances::new(limits, gateway, journals, opened), spill, openings)?;
     Ok(Server::bind(engine, &settings.socket)?)
 }
 

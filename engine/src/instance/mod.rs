@@ -11,6 +11,7 @@ mod stats;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coldfront_common::frame::{Failure, Lake, TableStats};
@@ -23,6 +24,7 @@ use crate::failure::{self, failure};
 use crate::gateway::{Gateway, RegisterError, Registration};
 use crate::metrics as names;
 use crate::server::{Request, SessionInputs};
+use crate::staging::{Attribution, JournalDir, LOG_STORAGE};
 use attach::{Endpoint, PURGE_ALIAS};
 use inputs::ConnectionInputs;
 use settings::Limits;
@@ -41,6 +43,8 @@ pub struct Instance {
     registration: Result<Registration, RegisterError>,
     attached: Mutex<Attached>,
     stats: Arc<StatsCache>,
+    pub attribution: Arc<Attribution>,
+    pub journals: Arc<JournalDir>,
     spill_dir: std::path::PathBuf,
 }
 
@@ -60,24 +64,39 @@ pub struct SessionConnection {
 }
 
 impl Instance {
-    fn open(limits: &Limits, gateway: &Gateway, number: u64, lake: Lake) -> Result<Arc<Self>, Error> {
-        let database = Database::open(&limits.open_settings(number))?;
+    fn open(shared: &Instances, number: u64, lake: Lake) -> Result<Arc<Self>, Error> {
+        let database = Database::open(&shared.limits.open_settings(number))?;
         let mut connection = database.connect()?;
         for name in EXTENSIONS.iter().chain(attach::extra_extensions(&lake)) {
             connection.execute(&format!("LOAD {name}"))?;
         }
         connection.execute("SET GLOBAL TimeZone = 'UTC'")?;
+        let attribution = Arc::new(Attribution::default());
+        database.register_log(LOG_STORAGE, attribution.clone())?;
+        connection.execute(&Attribution::enable_sql())?;
         let inputs = ConnectionInputs::new(&database);
         database.serve_inputs(inputs.clone())?;
         gauge!(names::INSTANCES).increment(1);
-        let spill_dir = limits.spill_dir.join(format!("duckdb-{number}"));
-        let registration = gateway.register(&lake);
+        let spill_dir = shared.limits.spill_dir.join(format!("duckdb-{number}"));
+        let registration = shared.gateway.register(&lake);
         let stats = Arc::new(StatsCache::default());
         if let Ok(registration) = &registration {
             StatsCache::follow(&stats, registration);
         }
         let attached = Mutex::default();
-        Ok(Arc::new(Self { number, lake, database, inputs, registration, attached, stats, spill_dir }))
+        let journals = shared.journals.clone();
+        Ok(Arc::new(Self {
+            number,
+            lake,
+            database,
+            inputs,
+            registration,
+            attached,
+            stats,
+            attribution,
+            journals,
+            spill_dir,
+        }))
     }
 
     /// Opens a connection for a session.
@@ -85,6 +104,11 @@ impl Instance {
         let connection = self.database.connect()?;
         self.inputs.add(connection.id(), session);
         Ok(SessionConnection { connection, inputs: self.inputs.clone(), instance: self.clone() })
+    }
+
+    /// The lake's place in the gateway, if a catalog is configured.
+    pub fn registration(&self) -> Option<&Registration> {
+        self.registration.as_ref().ok()
     }
 
     /// True if `sql` needs an attachment that is not there yet.
@@ -182,13 +206,17 @@ impl Drop for SessionConnection {
 pub struct Instances {
     limits: Limits,
     gateway: Gateway,
+    journals: Arc<JournalDir>,
+    /// Told when an instance was opened.
+    opened: Sender<()>,
     next: AtomicU64,
     newest: Mutex<HashMap<String, Arc<Instance>>>,
 }
 
 impl Instances {
-    pub fn new(limits: Limits, gateway: Gateway) -> Self {
-        Self { limits, gateway, next: AtomicU64::new(1), newest: Mutex::default() }
+    /// `opened` is told whenever an instance was opened.
+    pub fn new(limits: Limits, gateway: Gateway, journals: Arc<JournalDir>, opened: Sender<()>) -> Self {
+        Self { limits, gateway, journals, opened, next: AtomicU64::new(1), newest: Mutex::default() }
     }
 
     /// The instance for `database` and `lake`, opened if need be.
@@ -200,7 +228,7 @@ impl Instances {
         }
         // Opened outside the lock: it takes most of a second. Two sessions may race; the second keeps the first's.
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let instance = Instance::open(&self.limits, &self.gateway, number, lake.clone())?;
+        let instance = Instance::open(self, number, lake.clone())?;
         tracing::info!(instance = number, database, ?lake, "opened a DuckDB instance");
         let mut newest = self.newest();
         if let Some(other) = newest.get(database)
@@ -212,7 +240,14 @@ impl Instances {
         drop(newest);
         // Closing may take a while, so not under the lock.
         drop(replaced);
+        // Nobody listens while the engine stops.
+        let _ = self.opened.send(());
         Ok(instance)
+    }
+
+    /// The newest instance of each database.
+    pub fn all(&self) -> Vec<Arc<Instance>> {
+        self.newest().values().cloned().collect()
     }
 
     fn newest(&self) -> MutexGuard<'_, HashMap<String, Arc<Instance>>> {

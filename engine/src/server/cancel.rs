@@ -21,7 +21,7 @@ const GIVE_UP: Duration = Duration::from_millis(1000);
 /// Cancels request `seq`. Nothing happens if it was answered already.
 pub fn cancel(session: &Arc<Session>, seq: u32) {
     let Some(request) = session.requests.get(seq) else { return };
-    if request.is_cancelled() {
+    if request.is_protected() || request.is_cancelled() {
         return;
     }
     request.cancel();

@@ -8,6 +8,7 @@ use coldfront_common::frame::{self, Exec, Frame, Kind};
 
 use super::inbox::Job;
 use super::input::{Input, InputError};
+use super::request::Request;
 use super::session::Session;
 use super::{cancel, peer};
 use crate::failure;
@@ -32,7 +33,11 @@ pub fn run(session: &Arc<Session>) -> io::Result<()> {
 }
 
 fn queue(session: &Arc<Session>, frame: Frame) {
-    let request = session.requests.open(frame.seq);
+    let request = session.requests.add(match frame.kind {
+        // Half a commit helps nobody, and what it became must be found out.
+        Kind::Commit | Kind::Rollback => Request::protected(frame.seq),
+        _ => Request::new(frame.seq),
+    });
     if frame.kind == Kind::Exec
         && let Ok(Exec { input: Some(number), .. }) = frame.json()
     {
@@ -70,6 +75,6 @@ fn take_input(session: &Arc<Session>, arriving: &mut HashMap<u64, Arc<Input>>, f
 
 /// Answers what a client sent when its frames cannot be understood any more.
 pub fn refuse(session: &Session, error: &io::Error) {
-    let request = session.requests.open(0);
+    let request = session.requests.add(Request::new(0));
     session.fail(&request, &failure::protocol(format!("protocol violation: {error}")));
 }

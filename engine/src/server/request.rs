@@ -13,6 +13,8 @@ use crate::duckdb::{Error, Interrupter, Kind};
 #[derive(Default)]
 pub struct Request {
     pub seq: u32,
+    /// Must run to its end: nobody may cancel it.
+    protected: bool,
     cancelled: AtomicBool,
     answered: AtomicBool,
     target: Mutex<Option<Interrupter>>,
@@ -21,6 +23,11 @@ pub struct Request {
 impl Request {
     pub fn new(seq: u32) -> Arc<Self> {
         Arc::new(Self { seq, ..Self::default() })
+    }
+
+    /// A request that cannot be cancelled.
+    pub fn protected(seq: u32) -> Arc<Self> {
+        Arc::new(Self { seq, protected: true, ..Self::default() })
     }
 
     /// Makes one DuckDB call that [`Request::cancel`] may interrupt.
@@ -40,6 +47,9 @@ impl Request {
     /// Asks the request to stop. DuckDB forgets an interrupt that arrives while a statement starts, so this is
     /// repeated for as long as the request runs.
     pub fn cancel(&self) {
+        if self.protected {
+            return;
+        }
         let target = self.target();
         self.cancelled.store(true, Ordering::Release);
         if let Some(target) = target.as_ref() {
@@ -49,6 +59,10 @@ impl Request {
 
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
+    }
+
+    pub fn is_protected(&self) -> bool {
+        self.protected
     }
 
     pub fn is_answered(&self) -> bool {
@@ -70,9 +84,8 @@ impl Request {
 pub struct Requests(Mutex<HashMap<u32, Arc<Request>>>);
 
 impl Requests {
-    pub fn open(&self, seq: u32) -> Arc<Request> {
-        let request = Request::new(seq);
-        self.map().insert(seq, request.clone());
+    pub fn add(&self, request: Arc<Request>) -> Arc<Request> {
+        self.map().insert(request.seq, request.clone());
         request
     }
 

@@ -13,6 +13,7 @@ use super::session::SessionInputs;
 use crate::duckdb::{Error, Interrupter};
 use crate::failure::{self, failure};
 use crate::instance::{Instance, SessionConnection};
+use crate::staging::WriteStaging;
 
 /// SQLSTATE `in_failed_sql_transaction`.
 const IN_FAILED_TRANSACTION: &str = "25P02";
@@ -29,6 +30,8 @@ pub struct Transaction {
     pub live: Option<u32>,
     /// A statement failed; DuckDB takes nothing but ROLLBACK.
     pub failed: bool,
+    /// What a write transaction put into the object store.
+    pub staging: Option<WriteStaging>,
 }
 
 impl Transaction {
@@ -52,6 +55,22 @@ impl Transaction {
         self.failed = self.connection.execute("SELECT 1").is_err();
     }
 
+    /// Gets ready for a statement: notes which tables it writes.
+    pub fn prepare(&mut self, sql: &str) {
+        if let Some(staging) = &mut self.staging {
+            staging.prepare(sql);
+        }
+    }
+
+    /// Rolls back, and removes what was staged. True if the connection can be used for another transaction.
+    pub fn undo(&mut self) -> bool {
+        let usable = self.connection.execute("ROLLBACK").is_ok();
+        if let Some(mut staging) = self.staging.take() {
+            staging.undo();
+        }
+        usable
+    }
+
     pub fn interrupter(&self) -> Interrupter {
         self.connection.interrupter()
     }
@@ -68,7 +87,7 @@ pub enum Write {
         request: Arc<Request>,
         thread: JoinHandle<Transaction>,
     },
-    /// The connection was lost with a statement that could not be stopped.
+    /// A statement failed, or could not be stopped; everything was or will be undone, and only a rollback helps.
     Lost,
 }
 
@@ -100,7 +119,11 @@ impl Scopes {
             Scope::Write => {
                 self.join_answered();
                 match self.write {
-                    Write::Idle => self.write = Write::Open(self.begin(instance, inputs, "BEGIN TRANSACTION")?),
+                    Write::Idle => {
+                        let mut transaction = self.begin(instance, inputs, "BEGIN TRANSACTION")?;
+                        transaction.staging = Some(WriteStaging::new(instance.clone()));
+                        self.write = Write::Open(transaction);
+                    }
                     Write::Busy { .. } => return Err(busy()),
                     Write::Lost => return Err(aborted()),
                     Write::Open(_) => {}
@@ -133,7 +156,7 @@ impl Scopes {
             None => instance.connect(inputs).map_err(|e| failure::from_duckdb(&e))?,
         };
         connection.execute(sql).map_err(|e| failure::from_duckdb(&e))?;
-        Ok(Transaction { connection, live: None, failed: false })
+        Ok(Transaction { connection, live: None, failed: false, staging: None })
     }
 
     /// Takes the write transaction out, for a thread of its own.
@@ -179,7 +202,15 @@ impl Scopes {
 
     fn join(&mut self) {
         if let Write::Busy { thread, .. } = std::mem::take(&mut self.write) {
-            self.write = thread.join().map_or(Write::Lost, Write::Open);
+            self.write = match thread.join() {
+                Ok(transaction) if !transaction.failed => Write::Open(transaction),
+                // The thread undid it.
+                Ok(transaction) => {
+                    self.keep(transaction.connection);
+                    Write::Lost
+                }
+                Err(_) => Write::Lost,
+            };
         }
     }
 
@@ -198,10 +229,20 @@ impl Scopes {
         }
     }
 
-    /// Rolls a transaction back and keeps its connection if it is the only spare one.
+    /// Undoes a transaction and keeps its connection if it is the only spare one.
     pub fn retire(&mut self, mut transaction: Transaction) {
-        if transaction.connection.execute("ROLLBACK").is_ok() {
+        if transaction.undo() {
             self.keep(transaction.connection);
+        }
+    }
+
+    /// Undoes the write transaction at once if a statement made it unusable: nothing staged waits for the client.
+    pub fn undo_failed_write(&mut self) {
+        if matches!(&self.write, Write::Open(transaction) if transaction.failed)
+            && let Some(transaction) = self.take_write()
+        {
+            self.retire(transaction);
+            self.write = Write::Lost;
         }
     }
 

@@ -34,7 +34,10 @@ impl Attribution {
         if !owners.iter().any(|owner| Arc::ptr_eq(owner, journal)) {
             owners.push(journal.clone());
             if owners.len() > 1 {
-                tracing::warn!(location, "two transactions write one table at a time; staged objects of both are left to the compactor");
+                tracing::warn!(
+                    location,
+                    "two transactions write one table at a time; staged objects of both are left to the compactor"
+                );
             }
         }
     }
@@ -80,6 +83,11 @@ impl LogSink for Attribution {
             journal.object(&message.path);
         }
     }
+}
+
+/// True if the object `path` lies at the table location `location`.
+pub fn is_below(path: &str, location: &str) -> bool {
+    bare(path).starts_with(&directory(location))
 }
 
 /// A location as a prefix of the paths below it, in one spelling.

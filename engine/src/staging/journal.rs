@@ -34,6 +34,7 @@ pub struct Base {
     pub namespace: String,
     pub name: String,
     pub uuid: String,
+    pub location: String,
     /// Current snapshot; none for an empty table.
     pub snapshot: Option<i64>,
 }
@@ -117,7 +118,8 @@ impl JournalDir {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let LakeName { warehouse, catalog_uri } = lake.into();
         let path = self.path.join(format!("{number}.jsonl"));
-        let state = State { file: None, pending: vec![Line::Lake { warehouse, catalog_uri }], entries: Entries::default() };
+        let state =
+            State { file: None, pending: vec![Line::Lake { warehouse, catalog_uri }], entries: Entries::default() };
         Arc::new(Journal { path, state: Mutex::new(state) })
     }
 
@@ -250,7 +252,13 @@ mod tests {
         {
             let directory = JournalDir::open(root.path().to_owned()).unwrap();
             let journal = directory.begin(&lake);
-            let base = Base { namespace: "n".into(), name: "t".into(), uuid: "u".into(), snapshot: Some(7) };
+            let base = Base {
+                namespace: "n".into(),
+                name: "t".into(),
+                uuid: "u".into(),
+                location: "l".into(),
+                snapshot: Some(7),
+            };
             journal.table(base);
             assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "no object, no file");
             assert!(journal.object("s3://b/1"));

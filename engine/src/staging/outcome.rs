@@ -95,7 +95,13 @@ mod tests {
 
     #[test]
     fn only_a_complete_history_proves_absence() {
-        let base = |snapshot| Base { namespace: "n".into(), name: "t".into(), uuid: "u".into(), snapshot };
+        let base = |snapshot| Base {
+            namespace: "n".into(),
+            name: "t".into(),
+            uuid: "u".into(),
+            location: "s3://w/n/t".into(),
+            snapshot,
+        };
         let ours = BTreeSet::from(["s3://w/n/t/metadata/snap-9-x.avro".to_owned()]);
         let is = |snapshot, metadata: TableMetadata| trace(&base(snapshot), &ours, &metadata);
 
@@ -104,7 +110,11 @@ mod tests {
         assert_eq!(is(None, table(None, &[])), Outcome::NotCommitted);
         assert_eq!(is(None, table(Some(1), &[(1, None)])), Outcome::NotCommitted);
         assert_eq!(is(Some(2), table(Some(9), &[(2, None), (9, Some(2))])), Outcome::Committed);
-        assert_eq!(is(Some(2), table(Some(2), &[(2, None), (9, Some(2))])), Outcome::Committed, "rolled back, but kept");
+        assert_eq!(
+            is(Some(2), table(Some(2), &[(2, None), (9, Some(2))])),
+            Outcome::Committed,
+            "rolled back, but kept"
+        );
         assert!(matches!(is(Some(2), table(Some(5), &[(5, Some(4))])), Outcome::Untraceable(_)));
         assert!(matches!(is(Some(2), table(None, &[])), Outcome::Untraceable(_)));
         let other = TableMetadata { table_uuid: "v".into(), ..table(Some(2), &[(2, None)]) };

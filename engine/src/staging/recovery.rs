@@ -13,18 +13,15 @@ const GRACE: Duration = Duration::from_secs(60);
 /// How long the removal of one transaction's objects may take.
 const REMOVE_LIMIT: Duration = Duration::from_secs(120);
 
-/// Looks after every left-over journal of the instance's lake. True if nothing is left to be done later.
-pub fn recover(instance: &Instance) -> bool {
-    let mut all = true;
+/// Looks after every left-over journal of the instance's lake. What cannot be settled now waits for the next call.
+pub fn recover(instance: &Instance) {
     for (path, entries) in instance.journals.take_left_over(&(&instance.lake).into()) {
         if settle(instance, &path, &entries) {
             journal::forget(&path);
         } else {
             instance.journals.give_back(path);
-            all = false;
         }
     }
-    all
 }
 
 /// True if the journal is not needed any more.

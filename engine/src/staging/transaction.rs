@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use coldfront_common::ident::TableRef;
 
+use super::attribution::is_below;
 use super::journal::{Base, Entries, Journal};
 use super::outcome::{self, Outcome};
 use super::remove::remove;
@@ -35,6 +36,9 @@ pub enum CommitError {
     /// The answer was lost, and the catalog says that nothing was published.
     #[error("the Iceberg catalog did not apply the commit: {cause}")]
     Lost { cause: String },
+    /// A catalog without multi-table commits applied it to some tables only.
+    #[error("the Iceberg catalog applied the commit to some tables only: {error}")]
+    Partial { error: duckdb::Error },
     /// Nobody knows.
     #[error("the Iceberg catalog cannot tell whether the commit was applied: {cause}")]
     Unknown { cause: String },
@@ -73,6 +77,7 @@ impl WriteStaging {
                     namespace: table.namespace.clone(),
                     name: table.name.clone(),
                     uuid: metadata.table_uuid,
+                    location: metadata.location.clone(),
                     snapshot: metadata.current_snapshot_id,
                 });
                 self.instance.attribution.claim(&metadata.location, &self.journal);
@@ -99,28 +104,29 @@ impl WriteStaging {
         if let Some(cause) = events.iter().find_map(unknown) {
             return self.settle_unknown(&entries, cause);
         }
-        match said {
-            Ok(_) => {
-                self.forget();
-                Ok(())
-            }
-            Err(error) if !events.is_empty() && events.iter().all(|e| e.outcome == CommitOutcome::Committed) => {
+        let Err(error) = said else {
+            self.forget();
+            return Ok(());
+        };
+        let applied: Vec<&CommitEvent> = events.iter().filter(|e| e.outcome == CommitOutcome::Committed).collect();
+        if !applied.is_empty() {
+            if applied.len() == events.len() {
                 tracing::warn!(%error, "DuckDB reports a failure of a commit that the catalog applied");
                 self.forget();
-                Ok(())
+                return Ok(());
             }
-            Err(error) => {
-                self.undo();
-                let refused = events.iter().find_map(|event| match event.outcome {
-                    CommitOutcome::Refused { status } => Some(status),
-                    _ => None,
-                });
-                Err(match refused {
-                    Some(status) => CommitError::Refused { status, error },
-                    None => CommitError::DuckDb(error),
-                })
-            }
+            self.undo_except(&locations(&entries, &applied));
+            return Err(CommitError::Partial { error });
         }
+        self.undo();
+        let refused = events.iter().find_map(|event| match event.outcome {
+            CommitOutcome::Refused { status } => Some(status),
+            _ => None,
+        });
+        Err(match refused {
+            Some(status) => CommitError::Refused { status, error },
+            None => CommitError::DuckDb(error),
+        })
     }
 
     /// True if a commit that passed the gateway is this transaction's.
@@ -159,12 +165,18 @@ impl WriteStaging {
 
     /// Removes everything that was staged. DuckDB's transaction must have ended before.
     pub fn undo(&mut self) {
+        self.undo_except(&[]);
+    }
+
+    /// Removes what was staged, but nothing at these table locations.
+    fn undo_except(&mut self, kept: &[String]) {
         if std::mem::replace(&mut self.resolved, true) {
             return;
         }
         self.instance.attribution.release(&self.journal);
-        let entries = self.journal.entries();
-        match remove(&self.instance.lake, &entries.objects, REMOVE_LIMIT) {
+        let mut objects = self.journal.entries().objects;
+        objects.retain(|object| !kept.iter().any(|location| is_below(object, location)));
+        match remove(&self.instance.lake, &objects, REMOVE_LIMIT) {
             Ok(()) => self.journal.forget(),
             Err(error) => {
                 let chain = anyhow::Error::from(error);
@@ -185,6 +197,13 @@ impl WriteStaging {
         self.instance.attribution.release(&self.journal);
         self.instance.journals.give_back(self.journal.path.clone());
     }
+}
+
+/// Locations of the tables of some commits.
+fn locations(entries: &Entries, commits: &[&CommitEvent]) -> Vec<String> {
+    let tables = || commits.iter().filter_map(|event| event.tables.as_ref()).flatten();
+    let is_in = |base: &&Base| tables().any(|t| t.namespace == [base.namespace.as_str()] && t.name == base.name);
+    entries.tables.iter().filter(is_in).map(|base| base.location.clone()).collect()
 }
 
 fn unknown(event: &CommitEvent) -> Option<String> {

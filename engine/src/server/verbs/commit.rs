@@ -1,16 +1,13 @@
 //! `Commit`: publishes the write transaction and ends every read snapshot.
 
-use std::sync::Arc;
-
 use coldfront_common::frame::Failure;
 
 use super::done;
 use crate::failure;
-use crate::server::request::Request;
-use crate::server::scopes::{Write, aborted};
+use crate::server::scopes::{Transaction, Write, aborted};
 use crate::server::worker::{Answer, Worker};
 
-pub fn commit(worker: &mut Worker, request: &Arc<Request>) -> Result<Answer, Failure> {
+pub fn commit(worker: &mut Worker) -> Result<Answer, Failure> {
     worker.scopes.join_answered();
     if matches!(worker.scopes.write, Write::Busy { .. }) {
         return Err(failure::protocol("commit while a statement still reads its rows"));
@@ -19,17 +16,7 @@ pub fn commit(worker: &mut Worker, request: &Arc<Request>) -> Result<Answer, Fai
     worker.scopes.release_all();
     let outcome = match std::mem::take(&mut worker.scopes.write) {
         Write::Idle => Ok(()),
-        Write::Open(mut transaction) if !transaction.failed => {
-            transaction.live = None;
-            let committed = transaction.call(request, |c| c.execute("COMMIT"));
-            match committed {
-                Ok(_) => {
-                    worker.scopes.keep(transaction.connection);
-                    Ok(())
-                }
-                Err(error) => Err(failure::from_duckdb(&error)),
-            }
-        }
+        Write::Open(transaction) if !transaction.failed => publish(worker, transaction),
         // DuckDB would answer COMMIT with success here and publish nothing.
         Write::Open(transaction) => {
             worker.scopes.retire(transaction);
@@ -40,4 +27,15 @@ pub fn commit(worker: &mut Worker, request: &Arc<Request>) -> Result<Answer, Fai
     worker.session.inputs.clear();
     outcome?;
     done(0)
+}
+
+fn publish(worker: &mut Worker, mut transaction: Transaction) -> Result<(), Failure> {
+    let staging = transaction.staging.take();
+    let mut commit = || transaction.connection.execute("COMMIT");
+    let outcome = match staging {
+        Some(staging) => staging.commit(commit).map_err(|e| failure::from_commit(&e)),
+        None => commit().map(drop).map_err(|e| failure::from_duckdb(&e)),
+    };
+    worker.scopes.keep(transaction.connection);
+    outcome
 }

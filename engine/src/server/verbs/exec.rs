@@ -29,12 +29,14 @@ fn start(worker: &mut Worker, request: &Arc<Request>, exec: Exec) -> Result<Answ
     if let (Some(number), Scope::Write) = (exec.input, exec.scope) {
         return beside(worker, request, exec.sql, number);
     }
-    let rows = run(&worker.session, transaction, request, &exec.sql)?;
-    done(rows)
+    let outcome = run(&worker.session, transaction, request, &exec.sql);
+    worker.scopes.undo_failed_write();
+    done(outcome?)
 }
 
 /// Runs the statement on `transaction` and drops the inputs that it read.
 fn run(session: &Session, transaction: &mut Transaction, request: &Request, sql: &str) -> Result<u64, Failure> {
+    transaction.prepare(sql);
     let outcome = transaction.call(request, |c| c.execute(sql));
     for number in transaction.connection.take_used_inputs() {
         session.inputs.remove(number);
@@ -65,6 +67,9 @@ fn beside(worker: &mut Worker, request: &Arc<Request>, sql: String, number: u64)
                 worker::record("exec", &failure.sqlstate, began);
                 session.fail(&owned, &failure);
             }
+        }
+        if transaction.failed {
+            transaction.undo();
         }
         transaction
     });

@@ -19,7 +19,10 @@ pub fn query(worker: &mut Worker, request: &Request, frame: &Frame) -> Result<An
     }
     let instance = make_ready(worker, request, query.scope, &query.sql)?;
     let transaction = worker.scopes.get(query.scope, &instance, &worker.session.inputs)?;
-    let live = transaction.call(request, |c| c.stream(&query.sql)).map_err(|e| failure::from_duckdb(&e))?;
+    transaction.prepare(&query.sql);
+    let live = transaction.call(request, |c| c.stream(&query.sql)).map_err(|e| failure::from_duckdb(&e));
+    worker.scopes.undo_failed_write();
+    let live = live?;
     let (stream, schema) = Stream::new(query.scope, live).map_err(|e| stream_failure(&e))?;
     worker.streams.add(query.stream, stream, &mut worker.scopes);
     Ok(Answer::Frame(Kind::Schema, schema))
@@ -27,7 +30,9 @@ pub fn query(worker: &mut Worker, request: &Request, frame: &Frame) -> Result<An
 
 pub fn fetch(worker: &mut Worker, request: &Request, frame: &Frame) -> Result<Answer, Failure> {
     let StreamId { stream } = parse(frame)?;
-    match worker.streams.fetch(stream, &mut worker.scopes, request) {
+    let fetched = worker.streams.fetch(stream, &mut worker.scopes, request);
+    worker.scopes.undo_failed_write();
+    match fetched {
         None => Err(failure::protocol(format!("stream {stream} is not open"))),
         Some(Ok(Ok(batch))) => Ok(Answer::Frame(Kind::Batch, batch)),
         Some(Ok(Err(end))) => json(Kind::End, &end),

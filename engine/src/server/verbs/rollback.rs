@@ -1,15 +1,12 @@
 //! `Rollback`: ends everything that is open and undoes the write transaction.
 
-use std::sync::Arc;
-
 use coldfront_common::frame::Failure;
 
 use super::done;
-use crate::server::request::Request;
 use crate::server::scopes::Write;
 use crate::server::worker::{Answer, Worker};
 
-pub fn rollback(worker: &mut Worker, _request: &Arc<Request>) -> Result<Answer, Failure> {
+pub fn rollback(worker: &mut Worker) -> Result<Answer, Failure> {
     worker.streams.clear();
     worker.scopes.release_all();
     worker.scopes.stop_busy();
