@@ -10,17 +10,18 @@ pub mod settings;
 mod stats;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use coldfront_common::frame::{Failure, Lake, TableStats};
 use coldfront_common::ident::CATALOG_ALIAS;
 use coldfront_common::sqlstate;
 use metrics::gauge;
 
-use crate::duckdb::{Connection, Database, Error, Interrupter, ResultStream};
-use crate::failure::{self, failure};
+use crate::duckdb::{Connection, Database, Error, Interrupter, Kind, ResultStream};
+use crate::failure::{self, Surroundings, failure};
 use crate::gateway::{Gateway, RegisterError, Registration};
 use crate::metrics as names;
 use crate::server::{Request, SessionInputs};
@@ -45,7 +46,9 @@ pub struct Instance {
     stats: Arc<StatsCache>,
     pub attribution: Arc<Attribution>,
     pub journals: Arc<JournalDir>,
-    spill_dir: std::path::PathBuf,
+    limits: Limits,
+    /// DuckDB refuses all work after a fatal error; the next session gets another instance.
+    broken: AtomicBool,
 }
 
 #[derive(Default)]
@@ -77,7 +80,6 @@ impl Instance {
         let inputs = ConnectionInputs::new(&database);
         database.serve_inputs(inputs.clone())?;
         gauge!(names::INSTANCES).increment(1);
-        let spill_dir = shared.limits.spill_dir.join(format!("duckdb-{number}"));
         let registration = shared.gateway.register(&lake);
         let stats = Arc::new(StatsCache::default());
         if let Ok(registration) = &registration {
@@ -95,7 +97,8 @@ impl Instance {
             stats,
             attribution,
             journals,
-            spill_dir,
+            limits: shared.limits.clone(),
+            broken: AtomicBool::new(false),
         }))
     }
 
@@ -120,16 +123,14 @@ impl Instance {
 
     /// Attaches what `sql` mentions, on behalf of `request`.
     pub fn attach_for(&self, sql: &str, request: &Request) -> Result<(), Failure> {
+        let explain = |error: Error| self.explain(&error, request.began);
         let registration = match &self.registration {
             Ok(registration) => registration,
             Err(error) => return Err(no_catalog(error)),
         };
         let mut attached = self.attached();
-        let mut connection = self.database.connect().map_err(|e| failure::from_duckdb(&e))?;
-        let mut run = |sql: &str| {
-            let outcome = request.call(connection.interrupter(), || connection.execute(sql));
-            outcome.map_err(|e| failure::from_duckdb(&e))
-        };
+        let mut connection = self.database.connect().map_err(explain)?;
+        let mut run = |sql: &str| request.call(connection.interrupter(), || connection.execute(sql)).map_err(explain);
         let endpoint = Endpoint { uri: &registration.endpoint, token: &registration.token };
         if !attached.storage {
             if let Some(secret) = attach::storage_secret(&self.lake) {
@@ -152,6 +153,24 @@ impl Instance {
         Ok(())
     }
 
+    /// Says in PostgreSQL's terms what went wrong with a request that began at `since`.
+    pub fn explain(&self, error: &Error, since: Instant) -> Failure {
+        if error.kind == Kind::Fatal || error.message.contains("database has been invalidated") {
+            self.broken.store(true, Ordering::Release);
+            tracing::error!(instance = self.number, %error, "a DuckDB instance is broken");
+        }
+        failure::from_duckdb(error, &self.surroundings(since))
+    }
+
+    /// For mapping errors of a request that began at `since`.
+    pub fn surroundings(&self, since: Instant) -> Surroundings<'_> {
+        Surroundings { lake: &self.lake, registration: self.registration(), limits: &self.limits, since }
+    }
+
+    pub fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Acquire)
+    }
+
     /// The size of a table's current snapshot.
     pub fn table_stats(&self, namespace: &str, table: &str) -> Result<TableStats, Failure> {
         let registration = self.registration.as_ref().map_err(no_catalog)?;
@@ -172,7 +191,7 @@ impl Drop for Instance {
     fn drop(&mut self) {
         gauge!(names::INSTANCES).decrement(1);
         // DuckDB leaves the directory behind, empty.
-        let _ = std::fs::remove_dir_all(&self.spill_dir);
+        let _ = std::fs::remove_dir_all(self.limits.instance_spill_dir(self.number));
         tracing::info!(instance = self.number, "closed a DuckDB instance");
     }
 }
@@ -220,19 +239,24 @@ impl Instances {
     }
 
     /// The instance for `database` and `lake`, opened if need be.
-    pub fn acquire(&self, database: &str, lake: &Lake) -> Result<Arc<Instance>, Error> {
+    pub fn acquire(&self, database: &str, lake: &Lake) -> Result<Arc<Instance>, Failure> {
         if let Some(instance) = self.newest().get(database)
             && instance.lake == *lake
+            && !instance.is_broken()
         {
             return Ok(instance.clone());
         }
         // Opened outside the lock: it takes most of a second. Two sessions may race; the second keeps the first's.
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let instance = Instance::open(self, number, lake.clone())?;
+        let instance = Instance::open(self, number, lake.clone()).map_err(|error| {
+            let at = Surroundings { lake, registration: None, limits: &self.limits, since: Instant::now() };
+            failure::from_duckdb(&error, &at)
+        })?;
         tracing::info!(instance = number, database, ?lake, "opened a DuckDB instance");
         let mut newest = self.newest();
         if let Some(other) = newest.get(database)
             && other.lake == *lake
+            && !other.is_broken()
         {
             return Ok(other.clone());
         }

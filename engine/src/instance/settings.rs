@@ -25,8 +25,13 @@ impl Limits {
             ("allow_persistent_secrets", "false".into()),
             ("memory_limit", format!("{}MiB", self.memory_limit_mb)),
             ("threads", self.threads.to_string()),
-            ("temp_directory", self.spill_dir.join(format!("duckdb-{number}")).display().to_string()),
+            ("temp_directory", self.instance_spill_dir(number).display().to_string()),
             ("max_temp_directory_size", format!("{}MiB", self.spill_limit_mb)),
         ]
+    }
+
+    /// The spill directory of instance `number`.
+    pub fn instance_spill_dir(&self, number: u64) -> PathBuf {
+        self.spill_dir.join(format!("duckdb-{number}"))
     }
 }

@@ -6,13 +6,14 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use crate::duckdb::{Error, Interrupter, Kind};
 
 /// One request.
-#[derive(Default)]
 pub struct Request {
     pub seq: u32,
+    pub began: Instant,
     /// Must run to its end: nobody may cancel it.
     protected: bool,
     cancelled: AtomicBool,
@@ -22,12 +23,17 @@ pub struct Request {
 
 impl Request {
     pub fn new(seq: u32) -> Arc<Self> {
-        Arc::new(Self { seq, ..Self::default() })
+        Self::make(seq, false)
     }
 
     /// A request that cannot be cancelled.
     pub fn protected(seq: u32) -> Arc<Self> {
-        Arc::new(Self { seq, protected: true, ..Self::default() })
+        Self::make(seq, true)
+    }
+
+    fn make(seq: u32, protected: bool) -> Arc<Self> {
+        let (cancelled, answered, target) = (AtomicBool::default(), AtomicBool::default(), Mutex::default());
+        Arc::new(Self { seq, began: Instant::now(), protected, cancelled, answered, target })
     }
 
     /// Makes one DuckDB call that [`Request::cancel`] may interrupt.

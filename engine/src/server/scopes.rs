@@ -11,7 +11,7 @@ use coldfront_common::sqlstate;
 use super::request::Request;
 use super::session::SessionInputs;
 use crate::duckdb::{Error, Interrupter};
-use crate::failure::{self, failure};
+use crate::failure::failure;
 use crate::instance::{Instance, SessionConnection};
 use crate::staging::WriteStaging;
 
@@ -40,13 +40,17 @@ impl Transaction {
         &mut self,
         request: &Request,
         call: impl FnOnce(&mut SessionConnection) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    ) -> Result<T, Failure> {
         let interrupter = self.connection.interrupter();
         let outcome = request.call(interrupter, || call(&mut self.connection));
-        if outcome.is_err() {
+        outcome.map_err(|error| {
             self.probe();
-        }
-        outcome
+            // Whatever broke first: the client asked for it.
+            match request.is_cancelled() {
+                true => failure(sqlstate::QUERY_CANCELED, "the statement was cancelled"),
+                false => self.connection.instance.explain(&error, request.began),
+            }
+        })
     }
 
     /// Finds out after an error whether the transaction can go on. Asking DuckDB is cheap and exact: parser, binder and
@@ -153,9 +157,9 @@ impl Scopes {
     ) -> Result<Transaction, Failure> {
         let mut connection = match self.spare.take() {
             Some(spare) => spare,
-            None => instance.connect(inputs).map_err(|e| failure::from_duckdb(&e))?,
+            None => instance.connect(inputs).map_err(|e| instance.explain(&e, Instant::now()))?,
         };
-        connection.execute(sql).map_err(|e| failure::from_duckdb(&e))?;
+        connection.execute(sql).map_err(|e| instance.explain(&e, Instant::now()))?;
         Ok(Transaction { connection, live: None, failed: false, staging: None })
     }
 
@@ -246,9 +250,15 @@ impl Scopes {
         }
     }
 
+    pub fn drop_spare(&mut self) {
+        self.spare = None;
+    }
+
     /// Keeps a connection without a transaction.
     pub fn keep(&mut self, connection: SessionConnection) {
-        self.spare.get_or_insert(connection);
+        if !connection.instance.is_broken() {
+            self.spare.get_or_insert(connection);
+        }
     }
 }
 

@@ -108,7 +108,7 @@ impl Worker {
             Kind::Query => verbs::query(self, request, frame),
             Kind::Fetch => verbs::fetch(self, request, frame),
             Kind::Exec => verbs::exec(self, request, frame),
-            Kind::Commit => verbs::commit(self),
+            Kind::Commit => verbs::commit(self, request),
             Kind::Rollback => verbs::rollback(self),
             Kind::Stats => verbs::stats(self, frame),
             other => Err(failure::protocol(format!("{other:?} is not a request"))),

@@ -41,7 +41,7 @@ fn run(session: &Session, transaction: &mut Transaction, request: &Request, sql:
     for number in transaction.connection.take_used_inputs() {
         session.inputs.remove(number);
     }
-    outcome.map_err(|e| failure::from_duckdb(&e))
+    outcome
 }
 
 /// Runs the statement in a thread of its own, which answers and then waits to be joined.

@@ -41,12 +41,13 @@ fn done(rows: u64) -> Result<Answer, Failure> {
 
 /// The session's instance, opened if need be.
 fn instance(worker: &mut Worker) -> Result<Arc<Instance>, Failure> {
-    if let Some(instance) = &worker.instance {
+    if let Some(instance) = worker.instance.as_ref().filter(|instance| !instance.is_broken()) {
         return Ok(instance.clone());
     }
     let Some(hello) = worker.session.hello() else { return Err(failure::protocol("no hello yet")) };
-    let acquired = worker.session.engine.instances.acquire(&hello.database, &hello.lake);
-    let instance = acquired.map_err(|e| failure::from_duckdb(&e))?;
+    let instance = worker.session.engine.instances.acquire(&hello.database, &hello.lake)?;
+    // A spare connection belongs to the instance before.
+    worker.scopes.drop_spare();
     worker.instance = Some(instance.clone());
     Ok(instance)
 }

@@ -1,6 +1,7 @@
 //! `Query` opens a result stream, `Fetch` takes its next batch.
 
 use coldfront_common::frame::{Failure, Frame, Kind, Query, Scope, StreamId};
+use coldfront_common::sqlstate;
 
 use super::{json, make_ready, parse};
 use crate::failure;
@@ -20,10 +21,10 @@ pub fn query(worker: &mut Worker, request: &Request, frame: &Frame) -> Result<An
     let instance = make_ready(worker, request, query.scope, &query.sql)?;
     let transaction = worker.scopes.get(query.scope, &instance, &worker.session.inputs)?;
     transaction.prepare(&query.sql);
-    let live = transaction.call(request, |c| c.stream(&query.sql)).map_err(|e| failure::from_duckdb(&e));
+    let live = transaction.call(request, |c| c.stream(&query.sql));
     worker.scopes.undo_failed_write();
     let live = live?;
-    let (stream, schema) = Stream::new(query.scope, live).map_err(|e| stream_failure(&e))?;
+    let (stream, schema) = Stream::new(query.scope, live).map_err(|e| stream_failure(worker, request, &e))?;
     worker.streams.add(query.stream, stream, &mut worker.scopes);
     Ok(Answer::Frame(Kind::Schema, schema))
 }
@@ -36,16 +37,18 @@ pub fn fetch(worker: &mut Worker, request: &Request, frame: &Frame) -> Result<An
         None => Err(failure::protocol(format!("stream {stream} is not open"))),
         Some(Ok(Ok(batch))) => Ok(Answer::Frame(Kind::Batch, batch)),
         Some(Ok(Err(end))) => json(Kind::End, &end),
-        Some(Err(error)) => Err(stream_failure(&error)),
+        Some(Err(error)) => Err(stream_failure(worker, request, &error)),
     }
 }
 
-fn stream_failure(error: &StreamError) -> Failure {
+fn stream_failure(worker: &Worker, request: &Request, error: &StreamError) -> Failure {
     match error {
-        StreamError::DuckDb(error) => failure::from_duckdb(error),
+        _ if request.is_cancelled() => failure::failure(sqlstate::QUERY_CANCELED, "the statement was cancelled"),
+        StreamError::DuckDb(error) => match &worker.instance {
+            Some(instance) => instance.explain(error, request.began),
+            None => failure::failure(sqlstate::INTERNAL, &error.message),
+        },
         StreamError::Spill(error) => failure::from_spill(error),
-        StreamError::Encode(error) => {
-            failure::failure(coldfront_common::sqlstate::FEATURE_NOT_SUPPORTED, error.to_string())
-        }
+        StreamError::Encode(error) => failure::failure(sqlstate::FEATURE_NOT_SUPPORTED, error.to_string()),
     }
 }

@@ -1,11 +1,15 @@
 //! Says in PostgreSQL's terms what went wrong: SQLSTATE, message, detail, hint.
 //!
-//! One table maps DuckDB's errors; everything else in the engine makes a [`Failure`] through here as well.
+//! `duckdb` maps DuckDB's errors; everything else in the engine makes a [`Failure`] here.
+
+mod duckdb;
+mod rules;
 
 use coldfront_common::frame::Failure;
 use coldfront_common::sqlstate;
 
-use crate::duckdb::{Error, Kind};
+pub use duckdb::{Surroundings, from_duckdb};
+
 use crate::gateway::client::ClientError;
 use crate::spill::SpillError;
 use crate::staging::CommitError;
@@ -18,21 +22,6 @@ pub fn failure(sqlstate: &str, message: impl Into<String>) -> Failure {
 /// The client broke the protocol.
 pub fn protocol(message: impl Into<String>) -> Failure {
     failure(sqlstate::PROTOCOL_VIOLATION, message)
-}
-
-/// Maps an error of DuckDB.
-pub fn from_duckdb(error: &Error) -> Failure {
-    let state = match error.kind {
-        Kind::Interrupt => sqlstate::QUERY_CANCELED,
-        Kind::OutOfRange => sqlstate::NUMERIC_OUT_OF_RANGE,
-        Kind::Conversion => sqlstate::NUMERIC_OUT_OF_RANGE,
-        Kind::NotImplemented => sqlstate::FEATURE_NOT_SUPPORTED,
-        Kind::Parser => sqlstate::SYNTAX_ERROR,
-        Kind::OutOfMemory => sqlstate::OUT_OF_MEMORY,
-        Kind::Io | Kind::Http => sqlstate::IO_ERROR,
-        _ => sqlstate::INTERNAL,
-    };
-    failure(state, &error.message)
 }
 
 /// Maps trouble with the spill directory.
@@ -64,10 +53,14 @@ pub fn from_catalog(error: &ClientError) -> Failure {
 }
 
 /// Maps a commit that is not known to have succeeded.
-pub fn from_commit(error: &CommitError) -> Failure {
+pub fn from_commit(error: &CommitError, surroundings: &Surroundings<'_>) -> Failure {
+    if let CommitError::Refused { status: 409, error } = error {
+        // Plain words first: this one is met in ordinary operation, and asks for a retry.
+        let detail = Some(error.message.clone());
+        return Failure { detail, ..failure(sqlstate::SERIALIZATION_FAILURE, "another writer changed a table first") };
+    }
     let state = match error {
-        CommitError::DuckDb(error) => return from_duckdb(error),
-        CommitError::Refused { status: 409, .. } => sqlstate::SERIALIZATION_FAILURE,
+        CommitError::DuckDb(error) => return from_duckdb(error, surroundings),
         CommitError::Refused { status: 401, .. } => sqlstate::INVALID_AUTHORIZATION,
         CommitError::Refused { status: 403, .. } => sqlstate::INSUFFICIENT_PRIVILEGE,
         CommitError::Refused { .. } | CommitError::Lost { .. } => sqlstate::IO_ERROR,
