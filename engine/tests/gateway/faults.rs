@@ -15,16 +15,16 @@ use crate::http::{Client, Message};
 use crate::scripted::{Reply, Scripted};
 
 const COMMIT: &str = "/v1/p/transactions/commit";
+/// Leaves no trace that could be recognised, so nothing is read back.
 const CHANGE: &str = r#"{"table-changes":[{"identifier":{"namespace":["n"],"name":"t"},"requirements":[],"updates":[
-    {"action":"add-snapshot","snapshot":{"snapshot-id":77}},
-    {"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":77}]}]}"#;
+    {"action":"set-properties","updates":{"a":"b"}}]}]}"#;
 
 fn changed_table() -> CommittedTable {
     CommittedTable {
         namespace: vec!["n".to_owned()],
         name: "t".to_owned(),
-        new_snapshots: vec![77],
-        current_snapshot: Some(77),
+        new_snapshots: vec![],
+        current_snapshot: None,
         creates: false,
     }
 }

@@ -1,5 +1,6 @@
 //! The Iceberg gateway against a catalog that misbehaves on cue, and against a real one.
 
+mod commits;
 mod faults;
 mod http;
 mod oauth;

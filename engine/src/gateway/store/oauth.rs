@@ -143,7 +143,8 @@ impl OAuth {
             .map_err(|e| TokenError::Unreachable { at: at(), cause: e.to_string() })?;
         let unreachable = |cause: String| TokenError::Unreachable { at: at(), cause };
         let sent_at = Instant::now();
-        let response = transport.send(request, ANSWER_LIMIT).await.map_err(|e: TransportError| unreachable(e.to_string()))?;
+        let response =
+            transport.send(request, ANSWER_LIMIT).await.map_err(|e: TransportError| unreachable(e.to_string()))?;
         let status = response.status();
         let bytes = body::collect(response.into_body(), ANSWER_MAX_BYTES)
             .await

@@ -39,7 +39,9 @@ enum Trace {
     /// They hold it; with the last table as the catalog showed it.
     Applied(Bytes),
     /// They do not hold it; if they have moved on, they never will.
-    Absent { moved_on: bool },
+    Absent {
+        moved_on: bool,
+    },
     /// Some hold it and some do not, which the protocol rules out.
     Torn,
     /// It would leave no trace that can be recognised.
