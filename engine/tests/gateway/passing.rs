@@ -108,6 +108,17 @@ fn a_configuration_that_leads_past_the_gateway_is_corrected() {
 }
 
 #[test]
+fn a_redirection_is_an_error_and_not_followed() {
+    let moved = b"HTTP/1.1 308 Moved\r\nLocation: https://new.place/v1/config?code=1\r\nContent-Length: 0\r\n\r\n";
+    let catalog = Scripted::start(|_, _| Reply::Pieces(vec![(Duration::ZERO, moved.to_vec())]));
+    let gateway = Gateway::start().unwrap();
+    let lake = gateway.register(&catalog.lake(CatalogAuth::None)).unwrap();
+    let answer = Client::of(&lake).get("/v1/config");
+    assert_eq!((answer.status(), answer.header("location")), (502, None));
+    assert!(answer.error().contains("sends us on to https://new.place/v1/config: "), "{}", answer.error());
+}
+
+#[test]
 fn a_head_request_keeps_its_length_and_has_no_body() {
     let catalog = Scripted::start(|_, _| {
         Reply::Pieces(vec![(Duration::ZERO, b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n".to_vec())])

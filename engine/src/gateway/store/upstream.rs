@@ -86,7 +86,7 @@ pub struct Upstream {
 enum Credentials {
     None,
     Bearer(HeaderValue),
-    OAuth(OAuth),
+    OAuth(Box<OAuth>),
 }
 
 impl Upstream {
@@ -108,7 +108,7 @@ impl Upstream {
             }
             CatalogAuth::OAuth2 { client_id, client_secret, token_url, scope } => {
                 let url = token_endpoint(text, token_url.as_deref()).ok_or(BadCatalogUri::TokenUrl)?;
-                Credentials::OAuth(OAuth::new(url, client_id, client_secret, scope.as_deref()))
+                Credentials::OAuth(Box::new(OAuth::new(url, client_id, client_secret, scope.as_deref())))
             }
         };
         let Parts { scheme, authority, .. } = uri.clone().into_parts();

@@ -56,7 +56,7 @@ impl Change {
 
 /// Reads the body of a commit to one table; without a readable body, the path still tells which table it is.
 pub fn of_table(body: Option<&[u8]>, namespace: Vec<String>, name: String) -> Change {
-    let wire = body.and_then(|body| serde_json::from_slice(body).ok()).unwrap_or_else(TableChange::default);
+    let wire: TableChange = body.and_then(|body| serde_json::from_slice(body).ok()).unwrap_or_default();
     wire.read(namespace, name)
 }
 

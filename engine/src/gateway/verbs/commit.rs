@@ -21,8 +21,6 @@ use crate::gateway::observe::CommitOutcome;
 use crate::gateway::registry::Entry;
 use crate::metrics;
 
-/// How long one attempt may take at the catalog.
-const ATTEMPT_LIMIT: Duration = Duration::from_secs(120);
 /// How long the client is kept waiting, if it may be put off: less than DuckDB's patience.
 const CLIENT_LIMIT: Duration = Duration::from_secs(25);
 
@@ -41,11 +39,10 @@ async fn pass(
     asked: Asked,
     changes: impl FnOnce(Option<&[u8]>) -> Option<Vec<Change>>,
 ) -> Response<Body> {
-    let mut request = match upstream_request(asked).await {
+    let request = match upstream_request(asked).await {
         Ok(request) => request,
         Err(refusal) => return refusal,
     };
-    request.limit = ATTEMPT_LIMIT;
     let path = request.path_and_query.clone();
     let changes = changes(request.body.held().map(AsRef::as_ref));
     // What is not understood may well bring files.

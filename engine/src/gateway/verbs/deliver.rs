@@ -1,11 +1,12 @@
 //! Turns what the catalog answered, or that it did not, into the answer for the client.
 //!
-//! Answers pass unchanged with three exceptions. Rejected credentials and missing answers get a message that names the
-//! catalog. And 500, 503 and 504 become 502 with the same body: DuckDB repeats a request so answered three times, commits
-//! included, and then throws the body away. The original status is kept in a header.
+//! Answers pass unchanged with these exceptions. Rejected credentials and missing answers get a message that names the
+//! catalog. A redirection becomes an error, since the client would follow it past the gateway. And 500, 503 and 504 become
+//! 502 with the same body: DuckDB repeats a request so answered three times, commits included, and then throws the body
+//! away. The original status is kept in a header.
 
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, LOCATION};
 use axum::http::{HeaderName, Response, StatusCode};
 use coldfront_common::redact;
 
@@ -35,6 +36,9 @@ pub async fn deliver(entry: &Entry, route: &Route, result: Result<Response<Body>
     }
     if status.is_server_error() {
         return failing(entry, response).await;
+    }
+    if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
+        return redirected(entry, &response);
     }
     if status == StatusCode::NOT_FOUND && matches!(route, Route::Config | Route::Namespaces) {
         return no_warehouse(entry, response).await;
@@ -98,6 +102,16 @@ async fn failing(entry: &Entry, response: Response<Body>) -> Response<Body> {
         response.headers_mut().insert(UPSTREAM_STATUS, status.as_u16().into());
     }
     response
+}
+
+fn redirected(entry: &Entry, response: &Response<Body>) -> Response<Body> {
+    let (at, status) = (entry.upstream.address(), response.status());
+    let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("nowhere");
+    let to = redact::mask(to.split('?').next().unwrap_or_default(), entry.upstream.secrets());
+    let text =
+        format!("the Iceberg catalog at {at} sends us on to {to}: set coldfront.lakekeeper_endpoint to its new place");
+    entry.problems.record(ProblemKind::Failing(status.as_u16()), text.clone());
+    error(StatusCode::BAD_GATEWAY, "ServiceFailureException", &text)
 }
 
 async fn no_warehouse(entry: &Entry, response: Response<Body>) -> Response<Body> {

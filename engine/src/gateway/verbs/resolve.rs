@@ -15,12 +15,14 @@ use crate::gateway::observe::CommitOutcome;
 use crate::gateway::percent;
 use crate::gateway::registry::Entry;
 use crate::gateway::store::body::{self, RequestBody};
-use crate::gateway::store::upstream::{ANSWER_LIMIT, UpstreamError, UpstreamRequest};
+use crate::gateway::store::upstream::{UpstreamError, UpstreamRequest};
 use crate::gateway::table::LoadedTable;
 
-/// How long an unknown outcome is followed up.
-const RESOLVE_LIMIT: Duration = Duration::from_secs(60);
-/// Between two rounds of it.
+/// How long a commit may take, with all that is done to learn its outcome.
+const COMMIT_LIMIT: Duration = Duration::from_secs(120);
+/// How long reading a table back may take, each time.
+const READ_LIMIT: Duration = Duration::from_secs(10);
+/// Before the next attempt to send or to read.
 const ROUND_PAUSE: Duration = Duration::from_millis(500);
 /// Largest table metadata that is read, in bytes.
 const TABLE_MAX_BYTES: usize = 256 * 1024 * 1024;
@@ -65,12 +67,13 @@ enum Next {
 }
 
 /// Sends `commit` and follows it until its outcome is known, or it has taken too long.
-pub async fn send(entry: &Entry, commit: Commit) -> (CommitOutcome, Answer) {
+pub async fn send(entry: &Entry, mut commit: Commit) -> (CommitOutcome, Answer) {
+    let deadline = Instant::now() + COMMIT_LIMIT;
+    commit.request.limit = COMMIT_LIMIT;
     let copy = commit.request.copy();
     let path = commit.request.path_and_query.clone();
     let mut answer = entry.upstream.send(commit.request).await;
     let (Some(copy), Some(changes)) = (copy, commit.changes) else { return (outcome(&answer), answer) };
-    let deadline = Instant::now() + RESOLVE_LIMIT;
     let mut doubt = Doubt::default();
     loop {
         let seen = outcome(&answer);
@@ -88,7 +91,8 @@ pub async fn send(entry: &Entry, commit: Commit) -> (CommitOutcome, Answer) {
             Next::ReadAgain => tokio::time::sleep(ROUND_PAUSE).await,
             Next::SendAgain => {
                 tokio::time::sleep(ROUND_PAUSE).await;
-                let Some(again) = copy.copy() else { return (doubt.unknown(), answer) };
+                let Some(mut again) = copy.copy() else { return (doubt.unknown(), answer) };
+                again.limit = deadline.saturating_duration_since(Instant::now()).max(ROUND_PAUSE);
                 tracing::info!(path = %path, cause = %doubt.cause(), "sending a commit again whose answer was lost");
                 answer = entry.upstream.send(again).await;
             }
@@ -207,7 +211,7 @@ async fn load(entry: &Entry, path: &str) -> Result<Option<Bytes>, ()> {
         path_and_query: path.to_owned(),
         headers,
         body: RequestBody::empty(),
-        limit: ANSWER_LIMIT,
+        limit: READ_LIMIT,
     };
     let response = entry.upstream.send(request).await.map_err(drop)?;
     match response.status() {
