@@ -1,4 +1,4 @@
-//! The gateway in front of a real catalog: SeaweedFS, started here. `COLDFRONT_WEED` names its binary.
+//! The gateway in front of a real catalog: SeaweedFS, started here, from where `make deps` puts it or `COLDFRONT_WEED` names.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -28,7 +28,9 @@ struct SeaweedFs {
 
 impl SeaweedFs {
     fn start() -> Self {
-        let weed = env::var_os("COLDFRONT_WEED").expect("COLDFRONT_WEED must name the weed binary (see make deps)");
+        let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.local/bin/weed");
+        let weed = env::var_os("COLDFRONT_WEED").map_or(fetched, PathBuf::from);
+        assert!(weed.exists(), "{} is missing: run `make deps`, or set COLDFRONT_WEED", weed.display());
         let directory = env::temp_dir().join(format!("coldfront-gateway-test-{}", process::id()));
         fs::create_dir_all(&directory).unwrap();
         let identities = json!({"identities": [{"name": "admin", "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
@@ -54,7 +56,7 @@ impl SeaweedFs {
             .spawn()
             .expect("weed starts");
         let started = Self { process, directory, catalog_port };
-        started.create_bucket(Path::new(&weed), &format!("127.0.0.1:{master}.{master_grpc}"));
+        started.create_bucket(&weed, &format!("127.0.0.1:{master}.{master_grpc}"));
         started
     }
 

@@ -82,8 +82,8 @@ fn root_cause(error: &(dyn Error + 'static)) -> String {
     }
     let text = cause.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
-    match cause.downcast_ref::<std::io::Error>() {
-        // "Connection refused" stands in the middle of a sentence.
+    // "Connection refused", as the system says it, stands in the middle of a sentence.
+    match cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error) {
         Some(_) => text.to_lowercase(),
         None => text.to_owned(),
     }
