@@ -7,7 +7,7 @@ use coldfront_engine::gateway::Gateway;
 use coldfront_engine::gateway::observe::CommitOutcome;
 
 use crate::http::{Client, Message};
-use crate::scripted::{Reply, Scripted};
+use crate::scripted::{Reply, Scripted, answer};
 
 const COMMIT: &str = "/v1/p/transactions/commit";
 /// Adds snapshot 77 on top of 5.
@@ -159,4 +159,18 @@ fn a_commit_in_doubt_is_an_error_when_nobody_watches() {
     let answer = Client::of(&lake).post(COMMIT, &unguarded());
     assert_eq!(answer.status(), 502);
     assert!(answer.text().contains("CommitStateUnknownException"), "{}", answer.text());
+}
+
+#[test]
+fn a_connection_that_the_catalog_closes_after_each_answer_costs_no_commit() {
+    // The next commit may already be on its way into the closed connection.
+    let catalog = catalog(vec![|| Reply::LastWords(answer(200, ""))], vec![BEFORE]);
+    let gateway = Gateway::start().unwrap();
+    let lake = gateway.register(&catalog.lake(CatalogAuth::None)).unwrap();
+    let watch = lake.watch_commits();
+    for number in 0..20 {
+        assert_eq!(Client::of(&lake).post(COMMIT, APPEND).status(), 200);
+        assert_eq!(watch.events()[number].outcome, CommitOutcome::Committed);
+    }
+    assert_eq!(sent(&catalog), 20);
 }

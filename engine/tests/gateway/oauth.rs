@@ -63,14 +63,14 @@ fn one_token_serves_many_requests() {
 
 #[test]
 fn a_token_is_renewed_before_it_expires() {
-    let catalog = catalog(1, |_| true);
+    let catalog = catalog(2, |_| true);
     let gateway = Gateway::start().unwrap();
     let lake = gateway.register(&catalog.lake(client_credentials(Some("/v1/oauth/tokens")))).unwrap();
     let client = Client::of(&lake);
     client.get("/v1/namespaces");
     client.get("/v1/namespaces");
     assert_eq!(token_requests(&catalog), 1);
-    thread::sleep(Duration::from_millis(950));
+    thread::sleep(Duration::from_millis(1900));
     client.get("/v1/namespaces");
     assert_eq!(token_requests(&catalog), 2);
 }

@@ -6,7 +6,7 @@ use coldfront_common::frame::{CatalogAuth, Lake};
 use coldfront_engine::gateway::{Gateway, RegisterError, client};
 
 use crate::http::{self, Client, read_chunk};
-use crate::scripted::{Reply, Scripted, answer, wait_until};
+use crate::scripted::{Reply, Scripted};
 
 #[test]
 fn paths_queries_headers_and_bodies_pass_byte_for_byte() {
@@ -69,7 +69,7 @@ fn a_lake_without_a_usable_catalog_address_is_refused() {
 
 #[test]
 fn an_answer_streams_while_the_catalog_still_writes_it() {
-    let pause = Duration::from_millis(600);
+    let pause = Duration::from_secs(2);
     let catalog = Scripted::start(move |_, _| {
         Reply::Pieces(vec![
             (Duration::ZERO, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n".to_vec()),
@@ -153,16 +153,4 @@ fn the_typed_client_encodes_names_and_honours_the_prefix() {
             "DELETE /v1/a/b/namespaces/n/tables/t?purgeRequested=true",
         ]
     );
-}
-
-#[test]
-fn a_connection_that_the_catalog_closed_meanwhile_costs_no_request() {
-    let catalog = Scripted::start(|_, _| Reply::LastWords(answer(200, "{}")));
-    let gateway = Gateway::start().unwrap();
-    let lake = gateway.register(&catalog.lake(CatalogAuth::None)).unwrap();
-    let client = Client::of(&lake);
-    for sent in 1..=20 {
-        assert_eq!(client.post("/v1/transactions/commit", "{}").status(), 200);
-        wait_until("the request", || catalog.requests().len() == sent);
-    }
 }

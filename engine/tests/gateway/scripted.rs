@@ -5,7 +5,7 @@ use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use coldfront_common::frame::{CatalogAuth, Lake};
 
@@ -108,13 +108,4 @@ pub fn answer(status: u16, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status} Said\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}")
         .into_bytes()
-}
-
-/// Waits for `condition`; panics with `what` if it does not come about.
-pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !condition() {
-        assert!(Instant::now() < deadline, "gave up waiting for {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
 }
