@@ -122,11 +122,19 @@ class Decoupled(Heap):
         return entry | {key: value for key, value in optional.items() if value is not None}
 
     def drop(self, admin: Session, script: Script) -> None:
-        names = ", ".join(literal(table.name) for table in script.tables)
-        left = admin.run(
-            "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-            f" WHERE n.nspname = {literal(self.schema)} AND c.relkind = 'v' AND c.relname IN ({names})"
+        # Whatever is registered in the schema, also by a script that failed before.
+        left = admin.run(f"SELECT table_name FROM coldfront.tiered_views WHERE schema_name = {literal(self.schema)}")
+        # What a script left on top of its relations goes first: DROP SCHEMA CASCADE may not take the relations along.
+        on_top = admin.run(
+            "SELECT format('DROP ROUTINE IF EXISTS %s CASCADE', p.oid::regprocedure) FROM pg_proc p"
+            f" WHERE p.pronamespace = to_regnamespace({literal(self.schema)})"
+            " UNION ALL SELECT format('DROP %s IF EXISTS %s CASCADE', CASE c.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE"
+            f" 'VIEW' END, c.oid::regclass) FROM pg_class c WHERE c.relnamespace = to_regnamespace({literal(self.schema)})"
+            " AND c.relkind IN ('v', 'm') AND c.relname NOT IN"
+            f" (SELECT table_name FROM coldfront.tiered_views WHERE schema_name = {literal(self.schema)})"
         )
+        for (statement,) in on_top.rows or []:
+            self.must(admin, statement)
         for (name,) in left.rows or []:
             self.must(admin, f"SELECT coldfront.drop_iceberg_table({literal(self.schema)}, {literal(name)}, true)")
         super().drop(admin, script)

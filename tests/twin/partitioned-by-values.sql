@@ -10,6 +10,8 @@ SELECT count(*) FROM t WHERE region IN ('a/b', '..') AND d > '2025-12-30';
 UPDATE t SET region = 'moved', d = d + 1 WHERE region = 'a/b' RETURNING id;
 UPDATE t SET n = n + 1 WHERE region IS NULL;
 DELETE FROM t WHERE region = '..' AND d = '2025-12-30';
+-- some object stores refuse the path segment of an empty partition value
+-- refuse-ok: 42501
 INSERT INTO t VALUES (100, '2025-12-31', '', 1, NULL, NULL), (101, '2025-12-31', ' ', 1, '2026-01-01', NULL), (102, '2025-12-31', repeat('long', 50), 1, '0044-03-15 BC', NULL);
 SELECT id, left(region, 8), d FROM t WHERE id >= 100 ORDER BY id;
 SELECT id FROM t WHERE region = '' OR d < '0001-01-01' ORDER BY id;

@@ -16,12 +16,15 @@ pub struct Connection {
     next_seq: u32,
     /// The request that has not been answered yet.
     in_flight: Option<u32>,
+    /// A posted request that will be answered. Nothing is sent before its answer has come: the engine reads inputs ahead
+    /// of the requests it works on, and the end of one transaction must not meet the inputs of the next.
+    unsettled: Option<u32>,
 }
 
 impl Connection {
     /// Connects and says hello. Waits up to `wait_ms` for an engine that is starting.
     pub fn open(path: &str, hello: &frame::Hello, wait_ms: i32) -> Result<Self> {
-        let mut connection = Self { socket: Socket::connect(path, wait_ms)?, next_seq: 1, in_flight: None };
+        let mut connection = Self { socket: Socket::connect(path, wait_ms)?, next_seq: 1, in_flight: None, unsettled: None };
         connection.call(Kind::Hello, Kind::Ready, hello, Interrupts::Serve)?;
         Ok(connection)
     }
@@ -34,6 +37,9 @@ impl Connection {
 
     /// Sends a request with a JSON payload; the answer is fetched by [`Connection::wait`].
     pub fn send<T: serde::Serialize>(&mut self, kind: Kind, payload: &T) -> Result<u32> {
+        if let Some(posted) = self.unsettled.take() {
+            while self.socket.receive(Interrupts::Serve, posted)?.seq != posted {}
+        }
         let seq = self.take_seq();
         self.socket.send(&frame::encode_json(kind, seq, payload))?;
         self.in_flight = Some(seq);
@@ -69,17 +75,20 @@ impl Connection {
                 continue;
             }
             self.in_flight = None;
-            return match frame.kind {
-                kind if kind == answer || kind == other => Ok(frame),
-                Kind::Error => Err(Error::Engine(decode(&frame)?)),
-                kind => Err(lost(format!("The engine answered {kind:?} where {answer:?} was due."))),
-            };
+            return sort(frame, answer, other);
         }
     }
 
-    /// Whether the answer to a request has begun to arrive, without waiting.
-    pub fn has_answer(&self) -> bool {
-        self.socket.is_readable()
+    /// The answer to request `seq` if it has begun to arrive; late answers to abandoned requests are passed over.
+    pub fn poll(&mut self, seq: u32, answer: Kind) -> Result<Option<Frame>> {
+        while self.socket.is_readable() {
+            let frame = self.socket.receive(Interrupts::Serve, seq)?;
+            if frame.seq == seq {
+                self.in_flight = None;
+                return sort(frame, answer, answer).map(Some);
+            }
+        }
+        Ok(None)
     }
 
     /// Sends something that needs no answer, as far as that is possible without waiting or failing;
@@ -91,7 +100,11 @@ impl Connection {
             return false;
         }
         let seq = self.take_seq();
-        self.socket.try_send(&frame::encode(kind, seq, &[payload]))
+        let sent = self.socket.try_send(&frame::encode(kind, seq, &[payload]));
+        if sent && kind == Kind::Rollback {
+            self.unsettled = Some(seq);
+        }
+        sent
     }
 
     /// [`Connection::post`] with a JSON payload.
@@ -109,6 +122,15 @@ impl Connection {
         let seq = self.next_seq;
         self.next_seq = self.next_seq.wrapping_add(1);
         seq
+    }
+}
+
+/// Tells an expected answer from a failure.
+fn sort(frame: Frame, answer: Kind, other: Kind) -> Result<Frame> {
+    match frame.kind {
+        kind if kind == answer || kind == other => Ok(frame),
+        Kind::Error => Err(Error::Engine(decode(&frame)?)),
+        kind => Err(lost(format!("The engine answered {kind:?} where {answer:?} was due."))),
     }
 }
 

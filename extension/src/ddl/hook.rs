@@ -4,8 +4,12 @@
 
 use pgrx::{is_a, pg_guard, pg_sys};
 
-use super::{copy, guard, rename};
-use crate::pg::{privilege, xact};
+use super::{copy, guard, rename, savepoint};
+use crate::{
+    error::OrRaise,
+    pg::{privilege, xact},
+    session,
+};
 
 static mut PREVIOUS: pg_sys::ProcessUtility_hook_type = None;
 
@@ -35,18 +39,21 @@ unsafe extern "C-unwind" fn process_utility(
     let run = || {
         // SAFETY: the previous hook, or the standard function, with the arguments of this call.
         unsafe {
-            let previous = PREVIOUS;
-            pg_sys::ffi::pg_guard_ffi_boundary(|| match previous {
-                Some(hook) => hook(
-                    plan.statement,
-                    query_string,
-                    read_only_tree,
-                    context,
-                    params,
-                    query_env,
-                    destination,
-                    completion,
-                ),
+            match PREVIOUS {
+                // A bare function pointer: only the boundary turns its ERROR into an unwinding panic. The standard
+                // function below is a wrapper that has one of its own, and boundaries do not nest.
+                Some(hook) => pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                    hook(
+                        plan.statement,
+                        query_string,
+                        read_only_tree,
+                        context,
+                        params,
+                        query_env,
+                        destination,
+                        completion,
+                    );
+                }),
                 None => pg_sys::standard_ProcessUtility(
                     plan.statement,
                     query_string,
@@ -57,7 +64,7 @@ unsafe extern "C-unwind" fn process_utility(
                     destination,
                     completion,
                 ),
-            });
+            }
         }
     };
     match plan.user {
@@ -67,11 +74,24 @@ unsafe extern "C-unwind" fn process_utility(
     if let Some(renamed) = plan.renamed {
         rename::follow(&renamed);
     }
+    // SAFETY: a tag check.
+    if unsafe { is_a((*statement).utilityStmt, pg_sys::NodeTag::T_DoStmt) || is_a((*statement).utilityStmt, pg_sys::NodeTag::T_CallStmt) } {
+        // A block that caught an error may have left a transaction that cannot commit: say so where it happened.
+        session::with(|s| s.refuse_doomed()).or_raise();
+    }
 }
 
 /// Asks the handlers. Each looks at the statement's tag first.
 unsafe fn prepare(statement: *mut pg_sys::PlannedStmt) -> Plan {
     let mut plan = Plan { statement, user: None, renamed: None };
+    // SAFETY: the cast follows a tag check. Savepoints are also rolled back to in an aborted transaction.
+    unsafe {
+        let node = (*statement).utilityStmt;
+        if is_a(node, pg_sys::NodeTag::T_TransactionStmt) {
+            savepoint::handle(node.cast());
+            return plan;
+        }
+    }
     if !xact::may_work() {
         return plan;
     }

@@ -7,6 +7,7 @@ mod guard;
 mod hook;
 mod registry;
 mod rename;
+mod savepoint;
 
 /// Installs the hooks. Runs once, at load.
 pub fn init() {

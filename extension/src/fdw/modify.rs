@@ -171,11 +171,10 @@ impl Modify {
         if self.writer.is_none() {
             self.open_input()?;
         }
+        // An answer before the end of the input can only be an error.
         if let Some(seq) = self.streaming
-            && session::with(|s| s.connection().map(|c| c.has_answer()))?
+            && session::with(|s| s.write_call(|c| c.poll(seq, Kind::Done)))?.is_some()
         {
-            // An answer before the end of the input can only be an error.
-            self.await_done(seq)?;
             return Err(Error::EngineLost { cause: "The engine ended a statement before its rows had arrived.".into() });
         }
         let batch = self.take_batch()?;
@@ -434,9 +433,19 @@ unsafe fn state<'a>(info: *mut pg_sys::ResultRelInfo) -> Option<&'a mut Modify> 
     unsafe { (*info).ri_FdwState.cast::<Modify>().as_mut() }
 }
 
+/// NOT NULL and CHECK, which PostgreSQL leaves to the wrapper for foreign tables.
+unsafe fn check_constraints(info: *mut pg_sys::ResultRelInfo, slot: *mut pg_sys::TupleTableSlot, estate: *mut pg_sys::EState) {
+    // SAFETY: valid executor nodes; the slot holds a row of the relation.
+    unsafe {
+        if !(*(*(*info).ri_RelationDesc).rd_att).constr.is_null() {
+            pg_sys::ExecConstraints(info, slot, estate);
+        }
+    }
+}
+
 #[pg_guard]
 pub unsafe extern "C-unwind" fn exec_insert(
-    _estate: *mut pg_sys::EState,
+    estate: *mut pg_sys::EState,
     info: *mut pg_sys::ResultRelInfo,
     slot: *mut pg_sys::TupleTableSlot,
     _plan_slot: *mut pg_sys::TupleTableSlot,
@@ -444,6 +453,7 @@ pub unsafe extern "C-unwind" fn exec_insert(
     // SAFETY: the slot holds a row of the foreign table.
     unsafe {
         if let Some(state) = state(info) {
+            check_constraints(info, slot, estate);
             state.add(slot).map_err(|e| e.on_relation(&state.plan.relation)).or_raise();
         }
         slot
@@ -479,7 +489,7 @@ unsafe fn slot_attribute(slot: *mut pg_sys::TupleTableSlot, attribute: i16, is_n
 
 #[pg_guard]
 pub unsafe extern "C-unwind" fn exec_update(
-    _estate: *mut pg_sys::EState,
+    estate: *mut pg_sys::EState,
     info: *mut pg_sys::ResultRelInfo,
     slot: *mut pg_sys::TupleTableSlot,
     plan_slot: *mut pg_sys::TupleTableSlot,
@@ -488,6 +498,7 @@ pub unsafe extern "C-unwind" fn exec_update(
     unsafe {
         let Some(state) = state(info) else { return slot };
         let Some(id) = claim_row(state, plan_slot) else { return std::ptr::null_mut() };
+        check_constraints(info, slot, estate);
         state.ids.push(id);
         state.bytes_in_batch += 100;
         state.add(slot).map_err(|e| e.on_relation(&state.plan.relation)).or_raise();

@@ -3,7 +3,7 @@
 //! What can fail happens at PRE_COMMIT; the COMMIT and ABORT arms cannot fail, because an error there would take
 //! the backend down. PREPARE TRANSACTION is refused.
 
-mod subxact;
+pub mod subxact;
 
 use coldfront_common::{frame::Kind, sqlstate};
 use pgrx::{pg_guard, pg_sys};
