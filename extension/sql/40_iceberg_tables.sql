@@ -47,6 +47,7 @@ DECLARE
     v_storage    text;
     v_definition text;
     v_select     text;
+    v_column     record;
 BEGIN
     PERFORM coldfront._reject_on_standby();
     IF p_schema IS NULL OR p_table IS NULL OR p_columns IS NULL THEN
@@ -128,6 +129,11 @@ BEGIN
     EXECUTE format('CREATE FOREIGN TABLE coldfront_cold.%I (%s) SERVER coldfront OPTIONS (namespace %L, table_name %L, relation %L)',
         v_foreign, v_definition, coldfront._lake_name(p_schema), coldfront._lake_name(p_table), p_schema || '.' || p_table);
     EXECUTE format('CREATE VIEW %I.%I AS SELECT %s FROM coldfront_cold.%I', p_schema, p_table, v_select, v_foreign);
+    -- INSERT finds a default behind the view by itself, UPDATE … SET c = DEFAULT does not.
+    FOR v_column IN SELECT e.value ->> 'name' AS name, e.value ->> 'default' AS expression
+                      FROM jsonb_array_elements(p_columns) AS e WHERE e.value ->> 'default' IS NOT NULL LOOP
+        EXECUTE format('ALTER VIEW %I.%I ALTER COLUMN %I SET DEFAULT %s', p_schema, p_table, v_column.name, v_column.expression);
+    END LOOP;
 END
 $$;
 COMMENT ON FUNCTION coldfront.create_iceberg_table IS

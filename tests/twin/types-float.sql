@@ -18,7 +18,7 @@ SELECT min(x), max(x), min(y), max(y), count(x) FROM t;
 SELECT sum(x), avg(y) FROM t WHERE id IN (8, 10);
 SELECT sum(y) FROM t WHERE id IN (2, 1);
 SELECT count(DISTINCT y), count(DISTINCT x) FROM t;
-SELECT y, count(*) FROM t GROUP BY y ORDER BY y;
+SELECT y + 0 AS z, count(*) FROM t GROUP BY z ORDER BY z;
 SELECT id, x + y, x * 2, y / 2, y - x, -x FROM t WHERE id IN (1, 2, 3, 4, 8) ORDER BY id;
 SELECT y * 10 FROM t WHERE id = 5;
 SELECT y / 0 FROM t WHERE id = 8;
