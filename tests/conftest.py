@@ -56,6 +56,17 @@ def private_stack():
         yield made
 
 
+@pytest.fixture(scope="module")
+def own_stack(request):
+    """A stack for one file, which may break it; STACK_SETTINGS of the file adds to the server's settings."""
+    file, failed = request.module, request.session.testsfailed
+    settings = {"fsync": "off", **getattr(file, "STACK_SETTINGS", {})}
+    made = Stack(SCRATCH / f"{file.__name__}-{os.getpid()}", settings=settings)
+    with made:
+        yield made
+        made.keep = request.session.testsfailed > failed
+
+
 @pytest.fixture
 def db(stack):
     """An autocommit connection whose search_path is a schema of its own."""

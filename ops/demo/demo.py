@@ -119,7 +119,7 @@ def read_elsewhere(demo: Demo) -> None:
     reference = demo.value("SELECT iceberg_table FROM coldfront.tiered_views WHERE schema_name = 'public' AND table_name = 'flights'")
     table = lake.load(lake.catalog(), reference)
     rows = table.scan(selected_fields=("distance", "dep_delay")).to_arrow()
-    there = (rows.num_rows, sum(rows["distance"].to_pylist()))
+    there = (rows.num_rows, sum(d for d in rows["distance"].to_pylist() if d is not None))
     here = demo.db.execute("SELECT count(*), sum(distance) FROM flights").fetchone()
     demo.table(["", "rows", "sum of distance"], [("PostgreSQL", *here), ("pyiceberg", *there)])
     if tuple(here) != there:

@@ -60,3 +60,32 @@ def s3(env: dict[str, str]):
         aws_secret_access_key=env["S3_SECRET_KEY"],
         region_name=env["S3_REGION"],
     )
+
+
+def orphans(env: dict[str, str]) -> set[str]:
+    """Finished objects that no snapshot of any table refers to. The catalog's own metadata files count as referred to."""
+    found = {key for key in objects("", env) if not key.endswith(".metadata.json")}
+    if not found:
+        return found
+    client = catalog(env)
+    for namespace in client.list_namespaces():
+        for identifier in client.list_tables(namespace):
+            found -= referenced(client.load_table(identifier))
+    return found
+
+
+def referenced(table: Table) -> set[str]:
+    """Keys of all objects that the snapshots of a table need."""
+    keys: set[str] = set()
+    for snapshot in table.metadata.snapshots:
+        keys.add(_key(snapshot.manifest_list))
+        for manifest in snapshot.manifests(table.io):
+            if _key(manifest.manifest_path) not in keys:
+                keys.add(_key(manifest.manifest_path))
+                entries = manifest.fetch_manifest_entry(table.io, discard_deleted=False)
+                keys |= {_key(entry.data_file.file_path) for entry in entries}
+    return keys
+
+
+def _key(location: str) -> str:
+    return location.split("://", 1)[1].split("/", 1)[1]

@@ -12,6 +12,23 @@ use super::{
 };
 use crate::pg::{catalog, collation, io};
 
+impl Operand {
+    /// `char(n)` compares without its padding; a column may hold some that another program wrote.
+    fn unpadded(mut self) -> Self {
+        if self.is_column {
+            let name = self.sql.display();
+            self.sql = Template::default();
+            self.sql.push(&unpadded(&name));
+        }
+        self
+    }
+}
+
+/// A string column without trailing blanks.
+pub fn unpadded(column: &str) -> String {
+    format!("rtrim({column}, ' ')")
+}
+
 /// Turns expressions over one cold relation into engine SQL.
 pub struct Deparser {
     pub root: *mut pg_sys::PlannerInfo,
@@ -128,11 +145,16 @@ impl Deparser {
             let runtime = !matches!(operator.condition, Condition::Float | Condition::Numeric | Condition::Pattern);
             let left = self.operand(left, runtime)?;
             let right = self.operand(right, runtime)?;
+            let (left, right) = if operator.condition == Condition::Padded {
+                (left.unpadded(), right.unpadded())
+            } else {
+                (left, right)
+            };
             let constant_beside_column =
                 (left.is_column && right.constant.is_some()) || (right.is_column && left.constant.is_some());
             let allowed = match operator.condition {
                 Condition::Always => true,
-                Condition::Deterministic => collation::is_deterministic((*expr).inputcollid),
+                Condition::Deterministic | Condition::Padded => collation::is_deterministic((*expr).inputcollid),
                 Condition::Bytewise => collation::is_bytewise((*expr).inputcollid),
                 Condition::Pattern => {
                     collation::is_deterministic((*expr).inputcollid)
@@ -183,10 +205,13 @@ impl Deparser {
             };
             match operator.condition {
                 Condition::Always => {}
-                Condition::Deterministic if collation::is_deterministic((*expr).inputcollid) => {}
+                Condition::Deterministic | Condition::Padded if collation::is_deterministic((*expr).inputcollid) => {}
                 _ => return None,
             }
-            let column = self.operand(left, false)?;
+            let mut column = self.operand(left, false)?;
+            if operator.condition == Condition::Padded {
+                column = column.unpadded();
+            }
             let element = pg_sys::get_element_type(pg_sys::exprType(right));
             let ty = ColumnType::from_postgres(element.to_u32(), -1).ok()?;
             if !column.is_column || !renderable(ty) {
@@ -292,6 +317,7 @@ fn renderable(ty: ColumnType) -> bool {
             | ColumnType::Int4
             | ColumnType::Int8
             | ColumnType::Text
+            | ColumnType::Bpchar
             | ColumnType::Uuid
             | ColumnType::Bytea
             | ColumnType::Date
@@ -314,7 +340,9 @@ fn unpruned(clause: Template) -> Template {
 /// Whether a column and a constant have a common decimal type of at most 38 digits.
 fn fits_one_decimal(left: &Operand, right: &Operand) -> bool {
     let (column, constant) = if left.is_column { (left, right) } else { (right, left) };
-    let (Some(ColumnType::Numeric { precision, scale }), Some(text)) = (column.ty, &constant.constant) else { return false };
+    let (Some(ColumnType::Numeric { precision, scale }), Some(text)) = (column.ty, &constant.constant) else {
+        return false;
+    };
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let whole = whole.trim_start_matches('-').trim_start_matches('0').len();
     let (precision, scale) = (usize::from(precision), scale as usize);

@@ -32,9 +32,13 @@ pub unsafe fn render(ty: ColumnType, datum: Datum) -> Option<String> {
             }
             ColumnType::Numeric { precision, scale } => {
                 let value = io::with_varlena(datum, |body| numeric::decode(body, scale as u8)).ok()?;
-                format!("CAST({} AS DECIMAL({precision},{scale}))", quote::literal(&numeric::to_text(value, scale as u8)))
+                format!(
+                    "CAST({} AS DECIMAL({precision},{scale}))",
+                    quote::literal(&numeric::to_text(value, scale as u8))
+                )
             }
             ColumnType::Text => io::with_text(datum, quote::literal),
+            ColumnType::Bpchar => io::with_text(datum, |text| quote::literal(text.trim_end_matches(' '))),
             ColumnType::Uuid => {
                 let hex: String = io::uuid_bytes(datum).iter().map(|byte| format!("{byte:02x}")).collect();
                 format!("CAST({} AS UUID)", quote::literal(&hex))
@@ -48,7 +52,6 @@ pub unsafe fn render(ty: ColumnType, datum: Datum) -> Option<String> {
             ColumnType::Timestamp => timestamp(datum.value() as i64, "make_timestamp", "TIMESTAMP"),
             ColumnType::Timestamptz => timestamp(datum.value() as i64, "make_timestamptz", "TIMESTAMPTZ"),
             ColumnType::Time
-            | ColumnType::Bpchar
             | ColumnType::Json
             | ColumnType::Jsonb
             | ColumnType::Interval

@@ -19,7 +19,10 @@ use crate::{
     client::{Interrupts, decode},
     error::{Error, OrRaise, Result},
     lake,
-    pg::{catalog::{self, ColdTable}, xact},
+    pg::{
+        catalog::{self, ColdTable},
+        xact,
+    },
     session,
 };
 
@@ -81,7 +84,11 @@ fn table_rows(table: &TableRef) -> Option<f64> {
 }
 
 #[pg_guard]
-pub unsafe extern "C-unwind" fn rel_size(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo, relation: pg_sys::Oid) {
+pub unsafe extern "C-unwind" fn rel_size(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    relation: pg_sys::Oid,
+) {
     // SAFETY: the planner passes valid nodes; what is stored in fdw_private lives as long as they do.
     unsafe {
         let cold = catalog::cold_table(relation);
@@ -104,7 +111,11 @@ pub unsafe extern "C-unwind" fn rel_size(root: *mut pg_sys::PlannerInfo, rel: *m
 }
 
 #[pg_guard]
-pub unsafe extern "C-unwind" fn paths(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo, _relation: pg_sys::Oid) {
+pub unsafe extern "C-unwind" fn paths(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    _relation: pg_sys::Oid,
+) {
     // SAFETY: valid planner nodes; rel_size ran before.
     unsafe {
         let state = state(rel);
@@ -151,7 +162,7 @@ pub unsafe extern "C-unwind" fn plan(
         };
         let local = pg_sys::extract_actual_clauses(locals.into_pg(), false);
         let is_target = is_target(root, (*rel).relid);
-        let (outputs, with_row_ids) = outputs(rel, relation, tlist, local, is_target).or_raise();
+        let (outputs, with_row_ids) = outputs(rel, relation, local, is_target).or_raise();
         let mut sql = Template::default();
         sql.push(&select_list(&outputs, with_row_ids));
         sql.append(state.from_where());
@@ -191,14 +202,17 @@ pub unsafe fn value_list(values: &[*mut pg_sys::Expr]) -> *mut pg_sys::List {
 /// Whether the statement writes to this relation.
 unsafe fn is_target(root: *mut pg_sys::PlannerInfo, relid: pg_sys::Index) -> bool {
     // SAFETY: valid planner nodes.
-    unsafe { (*(*root).parse).resultRelation as pg_sys::Index == relid || pg_sys::bms_is_member(relid as i32, (*root).all_result_relids) }
+    unsafe {
+        (*(*root).parse).resultRelation as pg_sys::Index == relid
+            || pg_sys::bms_is_member(relid as i32, (*root).all_result_relids)
+    }
 }
 
-/// The columns that plan node and local clauses need.
+/// The columns that upper nodes and local clauses need. The plan's own target list may name more (a physical one names
+/// all), which nobody reads.
 unsafe fn outputs(
     rel: *mut pg_sys::RelOptInfo,
     relation: pg_sys::Oid,
-    tlist: *mut pg_sys::List,
     local: *mut pg_sys::List,
     is_target: bool,
 ) -> Result<(Vec<Output>, bool)> {
@@ -206,7 +220,6 @@ unsafe fn outputs(
     unsafe {
         let mut used: *mut pg_sys::Bitmapset = std::ptr::null_mut();
         pg_sys::pull_varattnos((*(*rel).reltarget).exprs.cast(), (*rel).relid, &raw mut used);
-        pg_sys::pull_varattnos(tlist.cast(), (*rel).relid, &raw mut used);
         pg_sys::pull_varattnos(local.cast(), (*rel).relid, &raw mut used);
         let opened = pg_sys::RelationIdGetRelation(relation);
         let descriptor = (*opened).rd_att;
@@ -222,7 +235,12 @@ unsafe fn outputs(
             match column_type((*attribute).atttypid, (*attribute).atttypmod, relation, &name) {
                 Ok(ty) => {
                     if let Ok(outputs) = &mut out {
-                        outputs.push(Output::Column { attribute: (i + 1) as i16, ty, typmod: (*attribute).atttypmod, name });
+                        outputs.push(Output::Column {
+                            attribute: (i + 1) as i16,
+                            ty,
+                            typmod: (*attribute).atttypmod,
+                            name,
+                        });
                     }
                 }
                 Err(error) => out = Err(error),
@@ -239,7 +257,10 @@ pub fn column_type(type_oid: pg_sys::Oid, typmod: i32, relation: pg_sys::Oid, na
     ColumnType::from_postgres(type_oid.to_u32(), typmod).map_err(|why| {
         Error::refused(
             coldfront_common::sqlstate::FEATURE_NOT_SUPPORTED,
-            format!("coldfront: column \"{name}\" of {} has a type the lake cannot hold: {why}", catalog::qualified_name(relation)),
+            format!(
+                "coldfront: column \"{name}\" of {} has a type the lake cannot hold: {why}",
+                catalog::qualified_name(relation)
+            ),
             why.hint(),
         )
     })

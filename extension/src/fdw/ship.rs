@@ -23,6 +23,8 @@ pub enum Condition {
     Always,
     /// Equality of text: the collation is deterministic.
     Deterministic,
+    /// Equality of `char(n)`: the same, without padding.
+    Padded,
     /// Order of text: the collation orders by bytes.
     Bytewise,
     /// LIKE: deterministic, and a constant pattern without backslash, which only PostgreSQL takes for an escape.
@@ -33,7 +35,8 @@ pub enum Condition {
     Numeric,
 }
 
-const COMPARISONS: [(&str, &str); 6] = [("eq", "="), ("ne", "<>"), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")];
+const COMPARISONS: [(&str, &str); 6] =
+    [("eq", "="), ("ne", "<>"), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")];
 
 thread_local! {
     static TABLE: OnceCell<HashMap<u32, Operator>> = const { OnceCell::new() };
@@ -67,6 +70,8 @@ fn build() -> HashMap<u32, Operator> {
     for (name, symbol, condition) in [
         ("texteq", "=", Condition::Deterministic),
         ("textne", "<>", Condition::Deterministic),
+        ("bpchareq", "=", Condition::Padded),
+        ("bpcharne", "<>", Condition::Padded),
         ("text_lt", "<", Condition::Bytewise),
         ("text_le", "<=", Condition::Bytewise),
         ("text_gt", ">", Condition::Bytewise),

@@ -10,7 +10,7 @@ use coldfront_common::types::ColumnType;
 use pgrx::{PgList, is_a, pg_guard, pg_sys};
 
 use super::{
-    deparse::Deparser,
+    deparse::{Deparser, unpadded},
     paths::{self, value_list},
     private::{self, Output, ScanPlan},
     template::Template,
@@ -37,7 +37,8 @@ pub unsafe fn limit_clause(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::Rel
                 return Some(0);
             }
             let constant = node.cast::<pg_sys::Const>();
-            (is_a(node, pg_sys::NodeTag::T_Const) && !(*constant).constisnull).then(|| (*constant).constvalue.value() as i64)
+            (is_a(node, pg_sys::NodeTag::T_Const) && !(*constant).constisnull)
+                .then(|| (*constant).constvalue.value() as i64)
         };
         let alone = pg_sys::bms_membership((*root).all_baserels) == pg_sys::BMS_Membership::BMS_SINGLETON
             && (*parse).sortClause.is_null()
@@ -82,7 +83,11 @@ pub unsafe extern "C-unwind" fn upper_paths(
     }
 }
 
-unsafe fn add_aggregate_path(root: *mut pg_sys::PlannerInfo, input: *mut pg_sys::RelOptInfo, output: *mut pg_sys::RelOptInfo) -> Option<()> {
+unsafe fn add_aggregate_path(
+    root: *mut pg_sys::PlannerInfo,
+    input: *mut pg_sys::RelOptInfo,
+    output: *mut pg_sys::RelOptInfo,
+) -> Option<()> {
     // SAFETY: as in `upper_paths`.
     unsafe {
         let parse = (*root).parse;
@@ -123,7 +128,8 @@ unsafe fn add_aggregate_path(root: *mut pg_sys::PlannerInfo, input: *mut pg_sys:
         private.push(tlist.cast());
         private.push(value_list(&deparser.values).cast());
         let total = STARTUP_COST + (*input).rows * AGGREGATED_ROW_COST + rows * GROUP_COST;
-        let path = compat::create_foreign_upper_path(root, output, target, rows, STARTUP_COST, total, private.into_pg());
+        let path =
+            compat::create_foreign_upper_path(root, output, target, rows, STARTUP_COST, total, private.into_pg());
         pg_sys::add_path(output, path.cast());
         Some(())
     }
@@ -141,8 +147,8 @@ unsafe fn scan_target_list(
         let exprs = PgList::<pg_sys::Node>::from_pg((*target).exprs);
         let reference = |i: usize| if (*target).sortgrouprefs.is_null() { 0 } else { *(*target).sortgrouprefs.add(i) };
         for (i, expr) in exprs.iter_ptr().enumerate() {
-            let grouping =
-                reference(i) != 0 && !pg_sys::get_sortgroupref_clause_noerr(reference(i), (*parse).groupClause).is_null();
+            let grouping = reference(i) != 0
+                && !pg_sys::get_sortgroupref_clause_noerr(reference(i), (*parse).groupClause).is_null();
             if grouping {
                 groups.push(expr);
                 let mut one = PgList::<pg_sys::Node>::new();
@@ -158,7 +164,8 @@ unsafe fn scan_target_list(
             if reference(i) != 0 && groups.contains(&expr) {
                 continue;
             }
-            let flags = pg_sys::PVC_INCLUDE_AGGREGATES | pg_sys::PVC_RECURSE_WINDOWFUNCS | pg_sys::PVC_RECURSE_PLACEHOLDERS;
+            let flags =
+                pg_sys::PVC_INCLUDE_AGGREGATES | pg_sys::PVC_RECURSE_WINDOWFUNCS | pg_sys::PVC_RECURSE_PLACEHOLDERS;
             tlist = pg_sys::add_to_flat_tlist(tlist, pg_sys::pull_var_clause(expr, flags as i32));
         }
         (!tlist.is_null()).then_some((tlist, groups))
@@ -198,13 +205,14 @@ unsafe fn group_column(deparser: &Deparser, expr: *mut pg_sys::Node, attribute: 
             | ColumnType::Date
             | ColumnType::Timestamp
             | ColumnType::Timestamptz => true,
-            ColumnType::Text => collation::is_deterministic(pg_sys::exprCollation(expr)),
+            ColumnType::Text | ColumnType::Bpchar => collation::is_deterministic(pg_sys::exprCollation(expr)),
             _ => false,
         };
         shared_equality.then(|| {
             let mut sql = Template::default();
-            sql.push(&ty.to_wire(&name));
-            Item { sql, output: Output::Column { attribute, ty, typmod: -1, name } }
+            sql.push(&if ty == ColumnType::Bpchar { unpadded(&name) } else { ty.to_wire(&name) });
+            let typmod = pg_sys::exprTypmod(expr);
+            Item { sql, output: Output::Column { attribute, ty, typmod, name } }
         })
     }
 }
@@ -248,7 +256,10 @@ fn shape(aggregate: u32) -> Option<Shape> {
 unsafe fn aggregate(deparser: &mut Deparser, node: *mut pg_sys::Aggref, attribute: i16) -> Option<Item> {
     // SAFETY: a valid Aggref of the query; its arguments are TargetEntries.
     unsafe {
-        if (*node).aggsplit != pg_sys::AggSplit::AGGSPLIT_SIMPLE || !(*node).aggorder.is_null() || (*node).agglevelsup != 0 {
+        if (*node).aggsplit != pg_sys::AggSplit::AGGSPLIT_SIMPLE
+            || !(*node).aggorder.is_null()
+            || (*node).agglevelsup != 0
+        {
             return None;
         }
         let shape = shape((*node).aggfnoid.to_u32())?;
@@ -267,6 +278,10 @@ unsafe fn aggregate(deparser: &mut Deparser, node: *mut pg_sys::Aggref, attribut
             Some(entry) => Some(deparser.column((*entry).expr.cast())?),
             None => None,
         };
+        let column = match column {
+            Some((name, ColumnType::Bpchar)) => Some((unpadded(&name), ColumnType::Bpchar)),
+            other => other,
+        };
         if distinct {
             group_column(deparser, (*argument?).expr.cast(), attribute)?;
         }
@@ -284,14 +299,18 @@ unsafe fn aggregate(deparser: &mut Deparser, node: *mut pg_sys::Aggref, attribut
             out
         };
         let name = String::from("aggregate");
-        let result = |sql, ty| Some(Item { sql, output: Output::Column { attribute, ty, typmod: -1, name: name.clone() } });
+        let result =
+            |sql, ty| Some(Item { sql, output: Output::Column { attribute, ty, typmod: -1, name: name.clone() } });
         match (shape, column) {
             (Shape::Count, None) => result(call("count", "*"), ColumnType::Int8),
             (Shape::Count, Some((column, _))) => result(call("count", &column), ColumnType::Int8),
             (Shape::SumToInt8, Some((column, _))) => result(cast(call("sum", &column), "BIGINT"), ColumnType::Int8),
             (Shape::SumToNumeric, Some((column, ty))) => {
                 let scale = summable_scale(ty)?;
-                result(cast(call("sum", &column), &format!("DECIMAL(38,{scale})")), ColumnType::Numeric { precision: 38, scale })
+                result(
+                    cast(call("sum", &column), &format!("DECIMAL(38,{scale})")),
+                    ColumnType::Numeric { precision: 38, scale },
+                )
             }
             (Shape::Average, Some((column, ty))) => {
                 let scale = summable_scale(ty)?;
