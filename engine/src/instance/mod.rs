@@ -104,7 +104,8 @@ impl Instance {
 
     /// Opens a connection for a session.
     pub fn connect(self: &Arc<Self>, session: &Arc<SessionInputs>) -> Result<SessionConnection, Error> {
-        let connection = self.database.connect()?;
+        let mut connection = self.database.connect()?;
+        connection.execute(&settings::connection_sql())?;
         self.inputs.add(connection.id(), session);
         Ok(SessionConnection { connection, inputs: self.inputs.clone(), instance: self.clone() })
     }

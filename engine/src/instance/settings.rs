@@ -2,6 +2,15 @@
 
 use std::path::PathBuf;
 
+/// What DuckDB collects of a streamed result before it hands out the first row. Its default of 1 MB keeps the rows of a
+/// selective scan back for long; much less than this costs throughput, and next to nothing makes it hang.
+const STREAM_BUFFER: &str = "256KB";
+
+/// SQL that every new connection runs.
+pub fn connection_sql() -> String {
+    format!("SET streaming_buffer_size = '{STREAM_BUFFER}'")
+}
+
 /// What every instance of this process is given.
 #[derive(Debug, Clone)]
 pub struct Limits {

@@ -103,7 +103,11 @@ fn a_broken_extension_directory_is_an_error_of_the_statement() {
     let nowhere = directory.path().join("nowhere");
     let engine = Engine::with_extensions(directory, &nowhere);
     let failure = engine.client().number(Scope::Read(1), "SELECT 1::BIGINT").unwrap_err();
-    assert!(failure.message.contains("nowhere") || failure.detail.is_some_and(|d| d.contains("nowhere")), "{}", failure.message);
+    assert!(
+        failure.message.contains("nowhere") || failure.detail.is_some_and(|d| d.contains("nowhere")),
+        "{}",
+        failure.message
+    );
 }
 
 #[test]

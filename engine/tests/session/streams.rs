@@ -24,11 +24,11 @@ fn a_large_result_streams_in_batches_and_the_first_comes_early() {
 fn a_slow_result_is_delivered_as_it_comes() {
     let engine = Engine::start();
     let mut client = engine.client();
-    // The first chunk is cheap, what follows takes for ever. (DuckDB holds chunks of fewer than 64 rows back.)
-    let sql = "SELECT i FROM range(100000000000) t(i) WHERE i < 500 OR sin(i) > 2";
+    // The first rows are cheap, what follows takes for ever.
+    let sql = "SELECT i FROM range(100000000000) t(i) WHERE i < 100000 OR sin(i) > 2";
     let (stream, schema) = client.query(Scope::Read(1), sql).unwrap();
     let began = Instant::now();
-    assert_eq!(client.fetch(stream, &schema).unwrap().unwrap().num_rows(), 500);
+    assert!(client.fetch(stream, &schema).unwrap().unwrap().num_rows() > 0);
     assert!(began.elapsed() < Duration::from_secs(5));
     // Closing it does not wait for the end, and what comes next works.
     client.close_stream(stream);
