@@ -10,6 +10,7 @@ mod error;
 mod fdw;
 mod gucs;
 mod lake;
+mod log_mask;
 mod pg;
 mod session;
 mod sqlfn;
@@ -38,4 +39,5 @@ pub unsafe extern "C-unwind" fn _PG_init() {
     txn::init();
     lake::init();
     ddl::init();
+    log_mask::init();
 }

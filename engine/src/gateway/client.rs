@@ -1,5 +1,9 @@
 //! What the engine itself asks a catalog, for plain threads: the state of a table, and its removal.
 //! It goes the way of every other request, past the loopback socket only; it may not be called inside a runtime.
+//!
+//! Namespaces are named as in DuckDB's SQL, where a dot in a schema's name separates levels: `&["a.b"]` is the namespace
+//! that DuckDB calls `ice."a.b"`, and the same as `&["a", "b"]`. A level with a dot in its name cannot be reached, here or
+//! there.
 
 use std::collections::HashMap;
 
@@ -80,7 +84,8 @@ fn table_name(namespace: &[&str], table: &str) -> String {
 }
 
 async fn table_path(entry: &Entry, namespace: &[&str], table: &str) -> Result<String, ClientError> {
-    let (namespace, table) = (percent::encode_namespace(namespace), percent::encode(table));
+    let levels: Vec<&str> = namespace.iter().flat_map(|name| name.split('.')).collect();
+    let (namespace, table) = (percent::encode_namespace(&levels), percent::encode(table));
     Ok(format!("{}/namespaces/{namespace}/tables/{table}", base_path(entry).await?))
 }
 

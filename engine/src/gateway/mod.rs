@@ -91,7 +91,8 @@ impl Gateway {
         Ok(Self { shared: Arc::new(Shared { runtime: Some(runtime), registry, transport, address }) })
     }
 
-    /// Opens a way to `lake`'s catalog. Contacts nobody: a wrong address or credential shows at the first request.
+    /// Opens a way to `lake`'s catalog, for DuckDB: tables are shown with a history that makes it find their head, so no
+    /// other client may be sent here. Contacts nobody: a wrong address or credential shows at the first request.
     pub fn register(&self, lake: &Lake) -> Result<Registration, RegisterError> {
         if lake.catalog_uri.trim().is_empty() {
             return Err(RegisterError::NoCatalog);

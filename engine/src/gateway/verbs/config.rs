@@ -1,46 +1,13 @@
 //! `GET /v1/config`: passed on, without the settings that would lead the client past the gateway.
 
-use axum::body::Body;
-use axum::http::header::{ACCEPT_ENCODING, CONTENT_LENGTH};
-use axum::http::{Response, StatusCode};
 use serde_json::Value;
 
-use super::Asked;
-use super::deliver::deliver;
-use super::forward::upstream_request;
-use crate::gateway::api::error_model::error;
-use crate::gateway::api::target::Route;
-use crate::gateway::registry::Entry;
-use crate::gateway::store::body;
+use super::rewrite::Rewrite;
 
-/// Largest configuration that is read, in bytes.
-const CONFIG_MAX_BYTES: usize = 1024 * 1024;
 /// Where the catalog is and how to get in: the client has our answers to both.
 const LEADING_PAST_US: [&str; 4] = ["uri", "oauth2-server-uri", "token", "credential"];
 
-pub async fn get(entry: &Entry, mut asked: Asked) -> Response<Body> {
-    // It is going to be read here.
-    asked.headers.remove(ACCEPT_ENCODING);
-    let request = match upstream_request(asked).await {
-        Ok(request) => request,
-        Err(refusal) => return refusal,
-    };
-    let response = deliver(entry, &Route::Config, entry.upstream.send(request).await).await;
-    if response.status() != StatusCode::OK {
-        return response;
-    }
-    let (mut parts, body) = response.into_parts();
-    let Ok(bytes) = body::collect(body, CONFIG_MAX_BYTES).await else {
-        let text = format!("the Iceberg catalog at {} gave half a configuration", entry.upstream.address());
-        return error(StatusCode::BAD_GATEWAY, "ServiceFailureException", &text);
-    };
-    let bytes = match without_way_past(&bytes) {
-        Some(changed) => changed.into(),
-        None => bytes,
-    };
-    parts.headers.insert(CONTENT_LENGTH, bytes.len().into());
-    Response::from_parts(parts, Body::from(bytes))
-}
+pub const REWRITE: Rewrite = Rewrite { what: "configuration", max_bytes: 1024 * 1024, change: without_way_past };
 
 /// The configuration without [`LEADING_PAST_US`]; None if there is nothing to change.
 fn without_way_past(bytes: &[u8]) -> Option<Vec<u8>> {

@@ -8,8 +8,10 @@ mod commit;
 mod config;
 mod deliver;
 mod forward;
+mod head;
 mod refuse_token;
 mod resolve;
+mod rewrite;
 
 use std::sync::Arc;
 
@@ -34,10 +36,13 @@ pub struct Asked {
 /// Answers one request.
 pub async fn answer(entry: Arc<Entry>, route: Route, asked: Asked) -> Response<Body> {
     match route {
-        Route::Config => config::get(&entry, asked).await,
+        Route::Config => rewrite::forward(&entry, &route, asked, config::REWRITE).await,
         Route::Tokens => refuse_token::post(),
         Route::CommitTable { namespace, table } => commit::table(entry, namespace, table, asked).await,
         Route::CommitTransaction => commit::transaction(entry, asked).await,
+        Route::Table if asked.method == Method::GET => rewrite::forward(&entry, &route, asked, head::REWRITE).await,
+        // A table that is created or registered is shown like one that is loaded.
+        Route::Tables if asked.method == Method::POST => rewrite::forward(&entry, &route, asked, head::REWRITE).await,
         Route::Namespaces
         | Route::Namespace
         | Route::Tables
