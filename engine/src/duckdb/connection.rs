@@ -194,7 +194,7 @@ impl OwnedResult {
     }
 
     fn check(&mut self, state: ffi::duckdb_state) -> Result<(), Error> {
-        if state == ffi::DuckDBSuccess { Ok(()) } else { Err(self.error().unwrap_or_else(|| no_reason())) }
+        if state == ffi::DuckDBSuccess { Ok(()) } else { Err(self.error().unwrap_or_else(no_reason)) }
     }
 
     /// The error in this result, if there is one.

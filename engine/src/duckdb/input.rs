@@ -25,6 +25,9 @@ pub trait InputSource: Send + Sync {
     fn open(&self, connection_id: u64, number: u64) -> Result<Arc<dyn InputReader>, String>;
 }
 
+/// A scan in progress: gives batches until `None`.
+pub type BatchSource = Box<dyn FnMut() -> Result<Option<RecordBatch>, String> + Send>;
+
 /// One input.
 pub trait InputReader: Send + Sync {
     /// Columns; waits until they are known.
@@ -34,7 +37,7 @@ pub trait InputReader: Send + Sync {
     /// A connection for type conversion, used by nobody else.
     fn converter(&self) -> Result<Connection, String>;
     /// Starts reading from the first row; the scan that results ends with `None`.
-    fn scan(self: Arc<Self>) -> Result<Box<dyn FnMut() -> Result<Option<RecordBatch>, String> + Send>, String>;
+    fn scan(self: Arc<Self>) -> Result<BatchSource, String>;
 }
 
 /// Registers the function on the connection's database.
@@ -80,7 +83,7 @@ struct Scan {
 struct ScanState {
     connection: Connection,
     from_arrow: FromArrow,
-    next: Box<dyn FnMut() -> Result<Option<RecordBatch>, String> + Send>,
+    next: BatchSource,
     batch: Option<(RecordBatch, usize)>,
 }
 

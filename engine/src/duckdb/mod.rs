@@ -16,6 +16,6 @@ mod stream;
 pub use connection::{Connection, Interrupter};
 pub use database::{Database, library_version};
 pub use error::{Error, Kind};
-pub use input::{INPUT_FUNCTION, InputReader, InputSource};
+pub use input::{BatchSource, INPUT_FUNCTION, InputReader, InputSource};
 pub use log::{LogEntry, LogSink};
 pub use stream::ResultStream;

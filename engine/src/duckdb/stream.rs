@@ -46,7 +46,7 @@ impl ResultStream {
     }
 
     /// The next rows, as many as DuckDB hands out at a time; `None` at the end.
-    pub fn next(&mut self) -> Result<Option<RecordBatch>, Error> {
+    pub fn next_chunk(&mut self) -> Result<Option<RecordBatch>, Error> {
         loop {
             // SAFETY: the result is alive; the struct is passed by value as a handle and stays ours.
             let chunk = unsafe { ffi::duckdb_fetch_chunk(self.result.raw) };

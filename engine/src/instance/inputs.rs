@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use crate::duckdb::{Connection, Database, InputReader, InputSource};
+use crate::duckdb::{BatchSource, Connection, Database, InputReader, InputSource};
 use crate::server::{Input, SessionInputs};
 
 /// The connections of one instance.
@@ -74,8 +73,8 @@ impl InputReader for SessionInput {
         database.connect().map_err(|e| e.message)
     }
 
-    fn scan(self: Arc<Self>) -> Result<Box<dyn FnMut() -> Result<Option<RecordBatch>, String> + Send>, String> {
+    fn scan(self: Arc<Self>) -> Result<BatchSource, String> {
         let mut reader = self.input.clone().reader().map_err(|e| e.0)?;
-        Ok(Box::new(move || reader.next().map_err(|e| e.0)))
+        Ok(Box::new(move || reader.next_batch().map_err(|e| e.0)))
     }
 }

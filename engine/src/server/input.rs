@@ -295,7 +295,7 @@ enum Found {
 
 impl Reader {
     /// The next batch; waits for it if the input is still arriving. `None` only when the input is complete.
-    pub fn next(&mut self) -> Result<Option<RecordBatch>, InputError> {
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, InputError> {
         match self.find()? {
             None => Ok(None),
             Some(Found::Batch(batch)) => Ok(Some(batch)),
@@ -363,7 +363,7 @@ mod tests {
 
     fn sum(mut reader: Reader) -> Result<i64, InputError> {
         let mut total = 0;
-        while let Some(batch) = reader.next()? {
+        while let Some(batch) = reader.next_batch()? {
             total += batch.column(0).as_primitive::<Int64Type>().values().iter().sum::<i64>();
         }
         Ok(total)
@@ -423,8 +423,8 @@ mod tests {
         input.push(body[0].clone(), 0, &|| false).unwrap();
         input.abort("the client went away");
         let mut reader = input.reader().unwrap();
-        reader.next().unwrap();
-        assert_eq!(reader.next(), Err(InputError::new("the client went away")));
+        reader.next_batch().unwrap();
+        assert_eq!(reader.next_batch(), Err(InputError::new("the client went away")));
     }
 
     #[test]
@@ -434,7 +434,7 @@ mod tests {
         let input = Input::passed_on(3, spill, request.clone());
         input.open(&messages(1, 1).0).unwrap();
         request.cancel();
-        assert!(input.reader().unwrap().next().unwrap_err().0.contains("cancelled"));
+        assert!(input.reader().unwrap().next_batch().unwrap_err().0.contains("cancelled"));
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl Stream {
     pub fn pull(&mut self) {
         let Some(live) = &mut self.live else { return };
         let began = Instant::now();
-        let pulled = live.next();
+        let pulled = live.next_chunk();
         self.last_chunk = began.elapsed();
         let outcome = match pulled {
             Ok(Some(chunk)) => {
