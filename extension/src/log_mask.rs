@@ -26,12 +26,14 @@ fn sets_credentials(text: &CStr) -> bool {
 unsafe extern "C-unwind" fn emit_log(data: *mut pg_sys::ErrorData) {
     // SAFETY: the server passes a valid ErrorData; replaced texts are allocated where it expects them to be freed.
     unsafe {
-        let statement = pg_sys::debug_query_string;
-        if (*data).output_to_server && !statement.is_null() && sets_credentials(CStr::from_ptr(statement)) {
+        let holds = |text: *const std::ffi::c_char| !text.is_null() && sets_credentials(CStr::from_ptr(text));
+        // The detail of a logged EXECUTE shows what was prepared.
+        if (*data).output_to_server && (holds(pg_sys::debug_query_string) || holds((*data).detail)) {
             (*data).hide_stmt = true;
             (*data).hide_ctx = true;
             (*data).detail_log = std::ptr::null_mut();
-            if !(*data).message.is_null() && sets_credentials(CStr::from_ptr((*data).message)) {
+            let logs_the_statement = (*data).elevel <= pg_sys::LOG as i32;
+            if logs_the_statement && (holds((*data).message) || holds((*data).detail)) {
                 (*data).message = pg_sys::MemoryContextStrdup((*data).assoc_context, INSTEAD.as_ptr());
                 (*data).detail = std::ptr::null_mut();
             }
