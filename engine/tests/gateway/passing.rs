@@ -108,6 +108,30 @@ fn a_configuration_that_leads_past_the_gateway_is_corrected() {
 }
 
 #[test]
+fn a_table_is_shown_with_its_head_long_ago_and_last() {
+    let table = r#"{"metadata":{"table-uuid":"u","last-updated-ms":9,"current-snapshot-id":5,"metadata-log":[7],
+        "snapshots":[{"snapshot-id":5,"sequence-number":2,"timestamp-ms":8},{"snapshot-id":6,"timestamp-ms":9}]}}"#;
+    let catalog = Scripted::start(move |_, _| Reply::Json(200, table));
+    let gateway = Gateway::start().unwrap();
+    let lake = gateway.register(&catalog.lake(CatalogAuth::None)).unwrap();
+    let path = "/v1/p/namespaces/n/tables/t?snapshots=all";
+    let mut answer = Client::of(&lake).open("GET", path, "Accept-Encoding: gzip\r\n", b"");
+    let shown: serde_json::Value = serde_json::from_slice(&http::read(&mut answer).unwrap().body).unwrap();
+    let expected = serde_json::json!({"metadata": {
+        "table-uuid": "u", "last-updated-ms": 1, "current-snapshot-id": 5, "metadata-log": [], "snapshot-log": [],
+        "snapshots": [{"snapshot-id": 6, "timestamp-ms": 1},
+            {"snapshot-id": 5, "sequence-number": 2, "timestamp-ms": 2}]}});
+    assert_eq!(shown, expected);
+    assert_eq!(catalog.requests()[0].header("accept-encoding"), None);
+    assert_eq!(catalog.lines(), [format!("GET {path}")]);
+
+    // Created tables too. What a commit answers, DuckDB does not read.
+    let created = Client::of(&lake).post("/v1/p/namespaces/n/tables", "{}");
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(&created.body).unwrap(), expected);
+    assert_eq!(Client::of(&lake).post("/v1/p/namespaces/n/tables/t", "{}").text(), table);
+}
+
+#[test]
 fn a_redirection_is_an_error_and_not_followed() {
     let moved = b"HTTP/1.1 308 Moved\r\nLocation: https://new.place/v1/config?code=1\r\nContent-Length: 0\r\n\r\n";
     let catalog = Scripted::start(|_, _| Reply::Pieces(vec![(Duration::ZERO, moved.to_vec())]));
@@ -142,14 +166,14 @@ fn the_typed_client_encodes_names_and_honours_the_prefix() {
     let mut lake = catalog.lake(CatalogAuth::None);
     lake.warehouse = "s3://w h".to_owned();
     let lake = gateway.register(&lake).unwrap();
-    let table = client::load_table(&lake, &["n.1", "ü"], r#"t/ "x'"#).unwrap();
+    let table = client::load_table(&lake, &["n.1.ü"], r#"t/ "x'"#).unwrap();
     assert_eq!(table.current_snapshot().unwrap().summary["total-records"], "9");
     client::drop_table(&lake, &["n"], "t", true).unwrap();
     assert_eq!(
         catalog.lines(),
         [
             "GET /v1/config?warehouse=s3%3A%2F%2Fw%20h",
-            "GET /v1/a/b/namespaces/n.1%1F%C3%BC/tables/t%2F%20%22x%27",
+            "GET /v1/a/b/namespaces/n%1F1%1F%C3%BC/tables/t%2F%20%22x%27",
             "DELETE /v1/a/b/namespaces/n/tables/t?purgeRequested=true",
         ]
     );

@@ -57,7 +57,7 @@ struct Snapshot<'a> {
 fn with_head_in_sight(answer: &[u8]) -> Option<Vec<u8>> {
     let mut answer: Object = serde_json::from_slice(answer).ok()?;
     let mut metadata: Object = serde_json::from_str(answer.remove("metadata")?.get()).ok()?;
-    let snapshots = match number(&metadata, "current-snapshot-id") {
+    let snapshots = match parsed::<Option<i64>>(&metadata, "current-snapshot-id")? {
         // Any snapshot would be taken for the head; writers of old say -1 for "none".
         None | Some(-1) => Vec::new(),
         Some(head) => in_order(&metadata, head)?,
