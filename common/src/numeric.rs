@@ -78,7 +78,7 @@ pub fn encode(unscaled: i128, scale: u8, out: &mut Vec<u8>) {
     let negative = unscaled < 0;
     let mut value = unscaled.unsigned_abs();
     // Align the decimal point with a base-10000 digit boundary.
-    let fraction_digits = i32::from(scale).div_euclid(4) + i32::from(scale % 4 != 0);
+    let fraction_digits = i32::from(scale.div_ceil(4));
     let mut digits = [0u16; 12];
     let mut count = 0;
     let pad = (4 - scale % 4) % 4;

@@ -63,7 +63,9 @@ impl Error {
             }
             Self::EngineUnavailable { socket, cause } => (
                 Some(format!("Connecting to \"{socket}\" failed: {cause}.")),
-                Some("See the server log for why the engine does not start, and coldfront.engine_autostart.".to_owned()),
+                Some(
+                    "See the server log for why the engine does not start, and coldfront.engine_autostart.".to_owned(),
+                ),
             ),
             Self::Refused { detail, hint, .. } => (detail.clone(), hint.clone()),
         };

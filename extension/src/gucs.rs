@@ -127,7 +127,16 @@ pub fn init() {
         GucFlags::default(),
     );
     let number = |name: &'static CStr, short: &'static CStr, setting: &'static GucSetting<i32>, context, flags| {
-        GucRegistry::define_int_guc(name, short, c"0 means the engine's default.", setting, 0, i32::MAX, context, flags);
+        GucRegistry::define_int_guc(
+            name,
+            short,
+            c"0 means the engine's default.",
+            setting,
+            0,
+            i32::MAX,
+            context,
+            flags,
+        );
     };
     number(
         c"coldfront.engine_memory_limit_mb",

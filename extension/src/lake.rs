@@ -103,7 +103,9 @@ fn unreadable(what: &str) -> Error {
         sqlstate: sqlstate::INTERNAL,
         message: "coldfront: the table coldfront.storage_secret could not be read".into(),
         detail: Some(what.to_owned()),
-        hint: Some("Set the secrets again with coldfront.set_storage_secret() and coldfront.set_catalog_secret().".into()),
+        hint: Some(
+            "Set the secrets again with coldfront.set_storage_secret() and coldfront.set_catalog_secret().".into(),
+        ),
     }
 }
 

@@ -19,7 +19,9 @@ static mut PREVIOUS: pg_sys::emit_log_hook_type = None;
 /// Whether a text may hold credentials.
 fn sets_credentials(text: &CStr) -> bool {
     let bytes = text.to_bytes();
-    SETTERS.iter().any(|setter| bytes.windows(setter.len()).any(|window| window.eq_ignore_ascii_case(setter.as_bytes())))
+    SETTERS
+        .iter()
+        .any(|setter| bytes.windows(setter.len()).any(|window| window.eq_ignore_ascii_case(setter.as_bytes())))
 }
 
 #[pg_guard]

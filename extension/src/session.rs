@@ -70,7 +70,8 @@ impl Doom {
                 "Roll back the whole transaction, or keep cold writes out of savepoints and EXCEPTION blocks.",
             ),
             Self::Lost => Error::EngineLost {
-                cause: "The engine ended after this transaction had written to a cold table; nothing of it is kept.".into(),
+                cause: "The engine ended after this transaction had written to a cold table; nothing of it is kept."
+                    .into(),
             },
             Self::Failed => Error::refused(
                 sqlstate::FEATURE_NOT_SUPPORTED,
@@ -92,6 +93,11 @@ pub fn with<T>(f: impl FnOnce(&mut Session) -> T) -> T {
 
 /// Makes sure that a connection with the present lake configuration exists. May run SQL (reads the secrets).
 pub fn ensure_connected() -> Result<()> {
+    ensure_connected_within(gucs::engine_wait_ms())
+}
+
+/// [`ensure_connected`], waiting at most so long for an engine that is starting.
+pub fn ensure_connected_within(wait_ms: i32) -> Result<()> {
     let fresh = with(|s| s.connection.as_ref().is_some_and(Connection::is_healthy));
     let settled = with(|s| s.txn.used);
     if fresh && (settled || !lake::changed()) {
@@ -115,7 +121,7 @@ pub fn ensure_connected() -> Result<()> {
         pid: i32::try_from(std::process::id()).unwrap_or(0),
         lake: lake.clone(),
     };
-    let connection = Connection::open(&gucs::engine_socket(), &hello, gucs::engine_wait_ms())?;
+    let connection = Connection::open(&gucs::engine_socket(), &hello, wait_ms)?;
     with(|s| {
         s.connection = Some(connection);
         s.lake = Some(lake);
@@ -158,7 +164,9 @@ pub fn create_namespace(quoted: &str) -> Result<()> {
 impl Session {
     /// The connection; [`ensure_connected`] came before.
     pub fn connection(&mut self) -> Result<&mut Connection> {
-        self.connection.as_mut().ok_or_else(|| Error::EngineLost { cause: "There is no session with the engine.".into() })
+        self.connection
+            .as_mut()
+            .ok_or_else(|| Error::EngineLost { cause: "There is no session with the engine.".into() })
     }
 
     /// Runs a request on the write scope and keeps the books when it fails: the engine's transaction is gone then.

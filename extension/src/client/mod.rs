@@ -24,13 +24,20 @@ pub struct Connection {
 impl Connection {
     /// Connects and says hello. Waits up to `wait_ms` for an engine that is starting.
     pub fn open(path: &str, hello: &frame::Hello, wait_ms: i32) -> Result<Self> {
-        let mut connection = Self { socket: Socket::connect(path, wait_ms)?, next_seq: 1, in_flight: None, unsettled: None };
+        let mut connection =
+            Self { socket: Socket::connect(path, wait_ms)?, next_seq: 1, in_flight: None, unsettled: None };
         connection.call(Kind::Hello, Kind::Ready, hello, Interrupts::Serve)?;
         Ok(connection)
     }
 
     /// Sends a request with a JSON payload and waits for the answer of the expected kind.
-    pub fn call<T: serde::Serialize>(&mut self, kind: Kind, answer: Kind, payload: &T, interrupts: Interrupts) -> Result<Frame> {
+    pub fn call<T: serde::Serialize>(
+        &mut self,
+        kind: Kind,
+        answer: Kind,
+        payload: &T,
+        interrupts: Interrupts,
+    ) -> Result<Frame> {
         let seq = self.send(kind, payload)?;
         self.wait(seq, answer, interrupts)
     }

@@ -30,7 +30,11 @@ pub struct Column {
 impl Column {
     /// An empty column with room for as many rows; its values live elsewhere.
     pub fn like(&self) -> Self {
-        Self { datums: Vec::with_capacity(self.datums.len()), nulls: Vec::with_capacity(self.datums.len()), _arena: Vec::new() }
+        Self {
+            datums: Vec::with_capacity(self.datums.len()),
+            nulls: Vec::with_capacity(self.datums.len()),
+            _arena: Vec::new(),
+        }
     }
 
     pub fn push(&mut self, datum: Datum) {
@@ -49,7 +53,11 @@ pub fn column(array: &ArrayRef, ty: ColumnType, typmod: i32, name: &str) -> Resu
     if array.data_type() != &ty.arrow_type() && !same_layout(array, ty) {
         return Err(Error::Refused {
             sqlstate: sqlstate::PROTOCOL_VIOLATION,
-            message: format!("coldfront: column \"{name}\" arrived as {} where {} was due", array.data_type(), ty.arrow_type()),
+            message: format!(
+                "coldfront: column \"{name}\" arrived as {} where {} was due",
+                array.data_type(),
+                ty.arrow_type()
+            ),
             detail: None,
             hint: Some("Another program may have changed the Iceberg table's schema.".into()),
         });
@@ -90,7 +98,9 @@ pub fn column(array: &ArrayRef, ty: ColumnType, typmod: i32, name: &str) -> Resu
             let values = array.as_primitive::<types::Date32Type>().values();
             values.iter().map(|days| Datum::from(date(*days))).collect()
         }
-        ColumnType::Time => array.as_primitive::<types::Time64MicrosecondType>().values().iter().map(|v| Datum::from(*v)).collect(),
+        ColumnType::Time => {
+            array.as_primitive::<types::Time64MicrosecondType>().values().iter().map(|v| Datum::from(*v)).collect()
+        }
         ColumnType::Timestamp | ColumnType::Timestamptz => {
             let values = array.as_primitive::<types::TimestampMicrosecondType>().values();
             values.iter().map(|micros| Datum::from(timestamp(*micros))).collect()
@@ -136,7 +146,11 @@ pub fn column(array: &ArrayRef, ty: ColumnType, typmod: i32, name: &str) -> Resu
             let strings = array.as_string::<i32>();
             let mut offsets = Vec::with_capacity(n);
             for i in 0..n {
-                let bytes = if is_null(i) { [0; 16] } else { uuid(strings.value(i)).ok_or_else(|| out_of_range(name, "uuid"))? };
+                let bytes = if is_null(i) {
+                    [0; 16]
+                } else {
+                    uuid(strings.value(i)).ok_or_else(|| out_of_range(name, "uuid"))?
+                };
                 offsets.push(arena.raw(&bytes));
             }
             offsets.into_iter().map(|at| arena.datum(at)).collect()
@@ -211,7 +225,9 @@ fn refuse_nul(bytes: &[u8], name: &str) -> Result<()> {
     if bytes.contains(&0) {
         return Err(Error::Refused {
             sqlstate: "22021",
-            message: format!("coldfront: a value of column \"{name}\" holds the character U+0000, which PostgreSQL text cannot store"),
+            message: format!(
+                "coldfront: a value of column \"{name}\" holds the character U+0000, which PostgreSQL text cannot store"
+            ),
             detail: None,
             hint: Some("Another program wrote it; correct the row there, or leave the column out of the query.".into()),
         });
@@ -220,7 +236,10 @@ fn refuse_nul(bytes: &[u8], name: &str) -> Result<()> {
 }
 
 fn out_of_range(name: &str, type_name: &str) -> Error {
-    Error::value(sqlstate::NUMERIC_OUT_OF_RANGE, format!("coldfront: a stored value of column \"{name}\" is out of range for type {type_name}"))
+    Error::value(
+        sqlstate::NUMERIC_OUT_OF_RANGE,
+        format!("coldfront: a stored value of column \"{name}\" is out of range for type {type_name}"),
+    )
 }
 
 /// Bytes of by-reference values, aligned to eight.

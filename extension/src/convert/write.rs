@@ -64,7 +64,9 @@ impl Column {
                 Builder::Timestamp(b::TimestampMicrosecondBuilder::new().with_data_type(ty.arrow_type()))
             }
             ColumnType::Float4Array => {
-                let arrow_schema::DataType::List(item) = ty.arrow_type() else { unreachable!("a list by the type map") };
+                let arrow_schema::DataType::List(item) = ty.arrow_type() else {
+                    unreachable!("a list by the type map")
+                };
                 Builder::Floats(b::ListBuilder::new(b::Float32Builder::new()).with_field(item))
             }
         };
@@ -109,7 +111,11 @@ impl Column {
                     let micros = datum.value() as i64;
                     if micros >= DAY_MICROS {
                         let message = format!("coldfront: time 24:00:00 cannot be stored in column \"{name}\"");
-                        return Err(Error::refused(sqlstate::DATETIME_OVERFLOW, message, "Iceberg times end at 23:59:59.999999."));
+                        return Err(Error::refused(
+                            sqlstate::DATETIME_OVERFLOW,
+                            message,
+                            "Iceberg times end at 23:59:59.999999.",
+                        ));
                     }
                     c.append_value(micros);
                 }
@@ -120,7 +126,12 @@ impl Column {
                     }
                     c.append_value(micros.checked_add(EPOCH_MICROS).ok_or_else(|| out_of_range(name, "timestamp"))?);
                 }
-                (Builder::Binary(c), _) => return Ok(io::with_varlena(datum, |bytes| { c.append_value(bytes); bytes.len() })),
+                (Builder::Binary(c), _) => {
+                    return Ok(io::with_varlena(datum, |bytes| {
+                        c.append_value(bytes);
+                        bytes.len()
+                    }));
+                }
                 (Builder::Floats(c), _) => {
                     let elements = io::real_elements(datum).ok_or_else(|| dimensions(name))?;
                     let n = elements.len();
@@ -198,7 +209,10 @@ fn infinite(name: &str, kind: &str) -> Error {
 }
 
 fn out_of_range(name: &str, kind: &str) -> Error {
-    Error::value(sqlstate::DATETIME_OVERFLOW, format!("coldfront: {kind} out of the lake's range for column \"{name}\""))
+    Error::value(
+        sqlstate::DATETIME_OVERFLOW,
+        format!("coldfront: {kind} out of the lake's range for column \"{name}\""),
+    )
 }
 
 fn not_decimal(why: &numeric::NotDecimal, name: &str) -> Error {

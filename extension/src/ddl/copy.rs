@@ -33,6 +33,7 @@ pub unsafe fn handle(plan: &mut Plan) {
         let copy = (*statement).utilityStmt.cast::<pg_sys::CopyStmt>();
         if (*copy).is_from {
             plan.user = user_for_insert(copy, view);
+            (*copy).attlist = to_foreign_names((*copy).attlist, view, &entry.foreign_table);
             (*copy).relation = pg_sys::makeRangeVar(c_string("coldfront_cold"), c_string(&entry.foreign_table), -1);
         } else {
             let columns = match names((*copy).attlist) {
@@ -40,7 +41,12 @@ pub unsafe fn handle(plan: &mut Plan) {
                 listed => listed,
             };
             let list: Vec<String> = columns.iter().map(|name| quote::ident(name)).collect();
-            let text = format!("SELECT {} FROM {}.{}", list.join(", "), quote::ident(&entry.schema), quote::ident(&entry.table));
+            let text = format!(
+                "SELECT {} FROM {}.{}",
+                list.join(", "),
+                quote::ident(&entry.schema),
+                quote::ident(&entry.table)
+            );
             (*copy).query = parse(&text);
             (*copy).relation = std::ptr::null_mut();
             (*copy).attlist = std::ptr::null_mut();
@@ -66,7 +72,8 @@ unsafe fn user_for_insert(copy: *mut pg_sys::CopyStmt, view: pg_sys::Oid) -> Opt
         if owner == user || pg_sys::superuser() {
             return None;
         }
-        let role = if (*copy).is_program { pg_sys::ROLE_PG_EXECUTE_SERVER_PROGRAM } else { pg_sys::ROLE_PG_READ_SERVER_FILES };
+        let role =
+            if (*copy).is_program { pg_sys::ROLE_PG_EXECUTE_SERVER_PROGRAM } else { pg_sys::ROLE_PG_READ_SERVER_FILES };
         if !(*copy).filename.is_null() && !pg_sys::has_privs_of_role(user, pg_sys::Oid::from(role)) {
             Error::value("42501", "permission denied to COPY from a file or a program").raise();
         }
@@ -85,6 +92,21 @@ unsafe fn user_for_insert(copy: *mut pg_sys::CopyStmt, view: pg_sys::Oid) -> Opt
 unsafe fn names(list: *mut pg_sys::List) -> Vec<String> {
     // SAFETY: the list holds String nodes.
     unsafe { PgList::<pg_sys::String>::from_pg(list).iter_ptr().map(|node| catalog::text((*node).sval)).collect() }
+}
+
+/// View columns may have been renamed; the foreign table's stand in the same order.
+unsafe fn to_foreign_names(list: *mut pg_sys::List, view: pg_sys::Oid, foreign_table: &str) -> *mut pg_sys::List {
+    // SAFETY: the list holds String nodes; new ones are palloc'd beside the copied statement.
+    unsafe {
+        let foreign = pg_sys::Oid::from(catalog::relation_oid("coldfront_cold", foreign_table));
+        let (shown, stored) = (catalog::column_names(view), catalog::column_names(foreign));
+        let mut out = PgList::<pg_sys::Node>::new();
+        for name in names(list) {
+            let stored_name = shown.iter().position(|s| *s == name).and_then(|at| stored.get(at)).unwrap_or(&name);
+            out.push(pg_sys::makeString(c_string(stored_name)).cast());
+        }
+        out.into_pg()
+    }
 }
 
 unsafe fn parse(text: &str) -> *mut pg_sys::Node {

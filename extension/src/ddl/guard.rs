@@ -105,11 +105,29 @@ pub unsafe fn refuse_alter(statement: *mut pg_sys::AlterTableStmt) {
     }
 }
 
+/// CREATE OR REPLACE VIEW over a registered view.
+///
+/// # Safety
+/// `statement` is a ViewStmt.
+pub unsafe fn refuse_replace(statement: *mut pg_sys::ViewStmt) {
+    // SAFETY: view is a RangeVar.
+    unsafe {
+        if (*statement).replace
+            && let Some(entry) = registry::find(catalog::resolve((*statement).view))
+        {
+            refuse_columns(&entry);
+        }
+    }
+}
+
 /// The error for a change of columns.
 pub fn refuse_columns(entry: &registry::Entry) -> ! {
     Error::refused(
         sqlstate::FEATURE_NOT_SUPPORTED,
-        format!("coldfront: cannot change the columns of {}, because its Iceberg table would not follow", entry.relation()),
+        format!(
+            "coldfront: cannot change the columns of {}, because its Iceberg table would not follow",
+            entry.relation()
+        ),
         "Create a new table with the wanted columns and copy the rows with INSERT … SELECT.",
     )
     .raise()

@@ -23,6 +23,8 @@ pub struct Plan {
     pub renamed: Option<rename::Pending>,
 }
 
+// PostgreSQL fixes the number of arguments.
+#[allow(clippy::too_many_arguments)]
 #[pg_guard]
 unsafe extern "C-unwind" fn process_utility(
     statement: *mut pg_sys::PlannedStmt,
@@ -75,7 +77,10 @@ unsafe extern "C-unwind" fn process_utility(
         rename::follow(&renamed);
     }
     // SAFETY: a tag check.
-    if unsafe { is_a((*statement).utilityStmt, pg_sys::NodeTag::T_DoStmt) || is_a((*statement).utilityStmt, pg_sys::NodeTag::T_CallStmt) } {
+    if unsafe {
+        is_a((*statement).utilityStmt, pg_sys::NodeTag::T_DoStmt)
+            || is_a((*statement).utilityStmt, pg_sys::NodeTag::T_CallStmt)
+    } {
         // A block that caught an error may have left a transaction that cannot commit: say so where it happened.
         session::with(|s| s.refuse_doomed()).or_raise();
     }
@@ -108,6 +113,8 @@ unsafe fn prepare(statement: *mut pg_sys::PlannedStmt) -> Plan {
             plan.renamed = rename::before_rename(node.cast());
         } else if is_a(node, pg_sys::NodeTag::T_AlterObjectSchemaStmt) {
             plan.renamed = rename::before_move(node.cast());
+        } else if is_a(node, pg_sys::NodeTag::T_ViewStmt) {
+            guard::refuse_replace(node.cast());
         }
     }
     plan

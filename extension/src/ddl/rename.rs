@@ -63,5 +63,7 @@ pub fn follow(pending: &Pending) {
             &[pending.entry.schema.as_str().into(), pending.entry.table.as_str().into(), schema.into(), name.into()],
         )
     });
-    outcome.map_err(|e| Error::value("XX000", format!("coldfront: the registry could not follow a rename: {e}"))).or_raise();
+    outcome
+        .map_err(|e| Error::value("XX000", format!("coldfront: the registry could not follow a rename: {e}")))
+        .or_raise();
 }

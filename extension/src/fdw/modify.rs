@@ -89,7 +89,8 @@ impl Modify {
             fields.push(Field::new("n", DataType::Int64, false));
         }
         let columns = plan.columns.iter().map(|c| Column::new(c.ty, c.name.clone())).collect();
-        fields.extend(plan.columns.iter().enumerate().map(|(i, c)| Field::new(format!("c{i}"), c.ty.arrow_type(), true)));
+        fields
+            .extend(plan.columns.iter().enumerate().map(|(i, c)| Field::new(format!("c{i}"), c.ty.arrow_type(), true)));
         Self {
             columns,
             ids: Vec::new(),
@@ -133,7 +134,9 @@ impl Modify {
                 )
             }
             ModifyKind::Delete => {
-                format!("DELETE FROM {table} AS t USING {source} AS s WHERE t.filename = s.f AND t.file_row_number = s.n")
+                format!(
+                    "DELETE FROM {table} AS t USING {source} AS s WHERE t.filename = s.f AND t.file_row_number = s.n"
+                )
             }
         }
     }
@@ -175,7 +178,9 @@ impl Modify {
         if let Some(seq) = self.streaming
             && session::with(|s| s.write_call(|c| c.poll(seq, Kind::Done)))?.is_some()
         {
-            return Err(Error::EngineLost { cause: "The engine ended a statement before its rows had arrived.".into() });
+            return Err(Error::EngineLost {
+                cause: "The engine ended a statement before its rows had arrived.".into(),
+            });
         }
         let batch = self.take_batch()?;
         if let Some(writer) = &mut self.writer {
@@ -240,15 +245,18 @@ impl Modify {
         session::with(|s| s.connection()?.send_input(Kind::InputEnd, self.input, &[]))?;
         let seq = match self.streaming {
             Some(seq) => seq,
-            None => session::with(|s| {
-                s.connection()?.send(Kind::Exec, &Exec { scope: Scope::Write, sql, input: None })
-            })?,
+            None => {
+                session::with(|s| s.connection()?.send(Kind::Exec, &Exec { scope: Scope::Write, sql, input: None }))?
+            }
         };
         let done = self.await_done(seq)?;
         if done.rows != self.rows {
             return Err(Error::Refused {
                 sqlstate: sqlstate::INTERNAL,
-                message: format!("coldfront: relation {}: the engine changed {} of {} rows", self.plan.relation, done.rows, self.rows),
+                message: format!(
+                    "coldfront: relation {}: the engine changed {} of {} rows",
+                    self.plan.relation, done.rows, self.rows
+                ),
                 detail: Some("Another program may have changed the table while this statement ran.".into()),
                 hint: Some("Nothing is kept; retry the transaction.".into()),
             });
@@ -270,7 +278,12 @@ impl Modify {
 }
 
 fn unwritable(error: &arrow_schema::ArrowError) -> Error {
-    Error::Refused { sqlstate: sqlstate::INTERNAL, message: format!("coldfront: rows could not be encoded: {error}"), detail: None, hint: None }
+    Error::Refused {
+        sqlstate: sqlstate::INTERNAL,
+        message: format!("coldfront: rows could not be encoded: {error}"),
+        detail: None,
+        hint: None,
+    }
 }
 
 /// Columns of a relation that take part, in attribute order.
@@ -343,11 +356,8 @@ pub unsafe extern "C-unwind" fn plan(
         };
         let relation = pg_sys::RelationIdGetRelation((*rte).relid);
         let has_triggers = !(*relation).trigdesc.is_null() && (*(*relation).trigdesc).trig_update_before_row;
-        let updated = if kind == ModifyKind::Update {
-            updated_columns(root, rte, result_relation)
-        } else {
-            std::ptr::null_mut()
-        };
+        let updated =
+            if kind == ModifyKind::Update { updated_columns(root, rte, result_relation) } else { std::ptr::null_mut() };
         let columns = targets(relation, |attribute| match kind {
             ModifyKind::Insert => true,
             ModifyKind::Update => {
@@ -376,7 +386,12 @@ unsafe fn updated_columns(
 }
 
 /// Makes the state and takes the table's lock, before the statement reads anything.
-unsafe fn start(info: *mut pg_sys::ResultRelInfo, estate: *mut pg_sys::EState, plan: ModifyPlan, alone: bool) -> &'static mut Modify {
+unsafe fn start(
+    info: *mut pg_sys::ResultRelInfo,
+    estate: *mut pg_sys::EState,
+    plan: ModifyPlan,
+    alone: bool,
+) -> &'static mut Modify {
     // SAFETY: the state is dropped with the executor's memory context.
     unsafe {
         txn::refuse_read_only(&plan.relation);
@@ -405,12 +420,14 @@ pub unsafe extern "C-unwind" fn begin(
         let plan: ModifyPlan = private::unpack(fdw_private);
         let estate = (*mtstate).ps.state;
         let planned = (*estate).es_plannedstmt;
-        let alone = planned.is_null() || PgList::<std::ffi::c_void>::from_pg((*planned).resultRelations.cast()).len() <= 1;
+        let alone =
+            planned.is_null() || PgList::<std::ffi::c_void>::from_pg((*planned).resultRelations.cast()).len() <= 1;
         let state = start(info, estate, plan, alone);
         if state.plan.kind != ModifyKind::Insert {
             let subplan = (*(*mtstate).ps.lefttree).plan;
             state.ctid_attribute = pg_sys::ExecFindJunkAttributeInTlist((*subplan).targetlist, c"ctid".as_ptr());
-            state.wholerow_attribute = pg_sys::ExecFindJunkAttributeInTlist((*subplan).targetlist, c"wholerow".as_ptr());
+            state.wholerow_attribute =
+                pg_sys::ExecFindJunkAttributeInTlist((*subplan).targetlist, c"wholerow".as_ptr());
         }
     }
 }
@@ -434,7 +451,11 @@ unsafe fn state<'a>(info: *mut pg_sys::ResultRelInfo) -> Option<&'a mut Modify> 
 }
 
 /// NOT NULL and CHECK, which PostgreSQL leaves to the wrapper for foreign tables.
-unsafe fn check_constraints(info: *mut pg_sys::ResultRelInfo, slot: *mut pg_sys::TupleTableSlot, estate: *mut pg_sys::EState) {
+unsafe fn check_constraints(
+    info: *mut pg_sys::ResultRelInfo,
+    slot: *mut pg_sys::TupleTableSlot,
+    estate: *mut pg_sys::EState,
+) {
     // SAFETY: valid executor nodes; the slot holds a row of the relation.
     unsafe {
         if !(*(*(*info).ri_RelationDesc).rd_att).constr.is_null() {

@@ -46,7 +46,7 @@ pub struct RelState {
 
 impl RelState {
     /// `FROM … WHERE …`
-    pub fn from_where(&self) -> Template {
+    pub fn source(&self) -> Template {
         let mut sql = Template::default();
         sql.push(&format!(" FROM {}", self.cold.table));
         for (i, clause) in self.remote.iter().enumerate() {
@@ -72,7 +72,8 @@ fn table_rows(table: &TableRef) -> Option<f64> {
         return None;
     }
     let ask = || -> Result<TableStats> {
-        session::ensure_connected()?;
+        // An engine that restarts is waited for by the scan, not here.
+        session::ensure_connected_within(0)?;
         let request = Stats { namespace: table.namespace.clone(), table: table.name.clone() };
         session::with(|s| {
             let answer = s.connection()?.call(Kind::Stats, Kind::TableStats, &request, Interrupts::Serve)?;
@@ -161,11 +162,12 @@ pub unsafe extern "C-unwind" fn plan(
             kept
         };
         let local = pg_sys::extract_actual_clauses(locals.into_pg(), false);
-        let is_target = is_target(root, (*rel).relid);
+        let locks = locks_rows(root, (*rel).relid, &state.cold.relation).or_raise();
+        let is_target = locks || is_target(root, (*rel).relid);
         let (outputs, with_row_ids) = outputs(rel, relation, local, is_target).or_raise();
         let mut sql = Template::default();
         sql.push(&select_list(&outputs, with_row_ids));
-        sql.append(state.from_where());
+        sql.append(state.source());
         if let Some(limit) = super::upper::limit_clause(root, rel) {
             sql.push(&limit);
         }
@@ -176,6 +178,7 @@ pub unsafe extern "C-unwind" fn plan(
             outputs,
             with_row_ids,
             is_target,
+            locks,
         };
         pg_sys::make_foreignscan(
             tlist,
@@ -205,6 +208,29 @@ unsafe fn is_target(root: *mut pg_sys::PlannerInfo, relid: pg_sys::Index) -> boo
     unsafe {
         (*(*root).parse).resultRelation as pg_sys::Index == relid
             || pg_sys::bms_is_member(relid as i32, (*root).all_result_relids)
+    }
+}
+
+/// Whether the query locks the relation's rows. A cold table has no row locks: the table's write lock stands for them,
+/// which can be waited for but not passed over.
+unsafe fn locks_rows(root: *mut pg_sys::PlannerInfo, relid: pg_sys::Index, relation: &str) -> Result<bool> {
+    // SAFETY: rowMarks is a list of PlanRowMarks.
+    unsafe {
+        let marks = PgList::<pg_sys::PlanRowMark>::from_pg((*root).rowMarks);
+        let Some(mark) = marks.iter_ptr().find(|mark| (**mark).rti == relid) else { return Ok(false) };
+        if (*mark).strength == pg_sys::LockClauseStrength::LCS_NONE {
+            return Ok(false);
+        }
+        if (*mark).waitPolicy != pg_sys::LockWaitPolicy::LockWaitBlock {
+            return Err(Error::refused(
+                coldfront_common::sqlstate::FEATURE_NOT_SUPPORTED,
+                format!(
+                    "coldfront: NOWAIT and SKIP LOCKED do not work on {relation}, whose rows have no locks of their own"
+                ),
+                "Use FOR UPDATE without them; it takes the table's write lock. See also lock_timeout.",
+            ));
+        }
+        Ok(true)
     }
 }
 

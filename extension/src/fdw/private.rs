@@ -31,6 +31,8 @@ pub struct ScanPlan {
     pub with_row_ids: bool,
     /// The relation is the target of the statement, so the scan sees what the write will see.
     pub is_target: bool,
+    /// The scan takes the table's write lock (FOR UPDATE and its kin).
+    pub locks: bool,
 }
 
 /// Puts a value into a plan's private list.

@@ -26,7 +26,7 @@ use crate::{
     error::{Error, OrRaise, Result},
     lake,
     pg::{io, xact},
-    session,
+    session, txn,
 };
 
 /// State of one scan node, owned by the executor's memory context.
@@ -108,7 +108,11 @@ impl Scan {
 
     fn scope(&self) -> Scope {
         let shared = session::with(|s| s.txn.dirty.contains(&self.plan.table));
-        if self.plan.is_target || shared || xact::uses_one_snapshot() { Scope::Write } else { Scope::Read(self.snapshot) }
+        if self.plan.is_target || shared || xact::uses_one_snapshot() {
+            Scope::Write
+        } else {
+            Scope::Read(self.snapshot)
+        }
     }
 
     /// Opens the stream.
@@ -116,6 +120,9 @@ impl Scan {
         // SAFETY: the expressions were initialised for this node and its context is valid while it runs.
         let sql = unsafe { fill(&self.plan.sql, &self.values, econtext)? };
         lake::require_configured()?;
+        if self.plan.locks {
+            txn::lock_table(&self.plan.table);
+        }
         session::ensure_connected()?;
         let scope = self.scope();
         self.decoder = StreamDecoder::new();
@@ -125,7 +132,8 @@ impl Scan {
             let stream = s.new_stream();
             let release = s.take_released();
             let request = Query { stream, scope, sql, release };
-            let call = |c: &mut crate::client::Connection| c.call(Kind::Query, Kind::Schema, &request, Interrupts::Serve);
+            let call =
+                |c: &mut crate::client::Connection| c.call(Kind::Query, Kind::Schema, &request, Interrupts::Serve);
             let frame = if scope == Scope::Write { s.write_call(call)? } else { call(s.connection()?)? };
             let mut buffer = Buffer::from_vec(frame.payload);
             self.decoder.decode(&mut buffer).map_err(|e| unreadable(&e))?;
@@ -144,16 +152,16 @@ impl Scan {
             self.stream = None;
             self.at_end = true;
             let end: End = decode(&frame)?;
-            self.delivered.rows += end.rows;
-            self.delivered.bytes += end.bytes;
             self.delivered.files += end.files.unwrap_or(0);
             self.delivered.files_known |= end.files.is_some();
             return Ok(false);
         }
+        self.delivered.bytes += frame.payload.len() as u64;
         let mut buffer = Buffer::from_vec(frame.payload);
         let Some(batch) = self.decoder.decode(&mut buffer).map_err(|e| unreadable(&e))? else {
             return Err(Error::EngineLost { cause: "The engine sent a batch without rows.".into() });
         };
+        self.delivered.rows += batch.num_rows() as u64;
         // SAFETY: nothing of the previous batch is referenced any more: its rows were consumed.
         unsafe { self.batch_context.reset() };
         let plan = &self.plan;
@@ -210,7 +218,8 @@ unsafe fn store(batch: &Batch, slot: *mut pg_sys::TupleTableSlot) {
 /// Turns a batch into columns of datums.
 fn convert(plan: &ScanPlan, batch: &RecordBatch) -> Result<Batch> {
     let mut source = batch.columns().iter();
-    let mut missing = || source.next().ok_or_else(|| Error::EngineLost { cause: "The engine sent too few columns.".into() });
+    let mut missing =
+        || source.next().ok_or_else(|| Error::EngineLost { cause: "The engine sent too few columns.".into() });
     let mut columns = Vec::with_capacity(plan.outputs.len());
     for output in &plan.outputs {
         match output {
@@ -232,7 +241,11 @@ fn convert(plan: &ScanPlan, batch: &RecordBatch) -> Result<Batch> {
 ///
 /// # Safety
 /// `values` were initialised for the node whose context is given.
-unsafe fn fill(template: &Template, values: &[*mut pg_sys::ExprState], econtext: *mut pg_sys::ExprContext) -> Result<String> {
+unsafe fn fill(
+    template: &Template,
+    values: &[*mut pg_sys::ExprState],
+    econtext: *mut pg_sys::ExprContext,
+) -> Result<String> {
     let mut sql = String::new();
     for piece in &template.0 {
         match piece {
@@ -292,7 +305,10 @@ unsafe fn evaluate(state: *mut pg_sys::ExprState, econtext: *mut pg_sys::ExprCon
 }
 
 fn unrenderable() -> Error {
-    Error::value(sqlstate::FEATURE_NOT_SUPPORTED, "coldfront: a query parameter has a value that the engine cannot take")
+    Error::value(
+        sqlstate::FEATURE_NOT_SUPPORTED,
+        "coldfront: a query parameter has a value that the engine cannot take",
+    )
 }
 
 fn unreadable(error: &arrow_schema::ArrowError) -> Error {

@@ -38,7 +38,8 @@ impl Template {
     pub fn display(&self) -> String {
         let piece = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),
-            Piece::Value(n, _) | Piece::Values(n, _) => format!("${}", n + 1),
+            Piece::Value(n, _) => format!("${}", n + 1),
+            Piece::Values(n, _) => format!("(${})", n + 1),
         };
         self.0.iter().map(piece).collect()
     }

@@ -123,6 +123,7 @@ unsafe fn add_aggregate_path(
             outputs: items.into_iter().map(|item| item.output).collect(),
             with_row_ids: false,
             is_target: false,
+            locks: false,
         };
         let mut private = PgList::<std::ffi::c_void>::from_pg(private::pack(&plan));
         private.push(tlist.cast());
@@ -182,7 +183,7 @@ fn statement(state: &paths::RelState, items: &[Item], groups: usize) -> Template
         }
         sql.append(item.sql.clone());
     }
-    sql.append(state.from_where());
+    sql.append(state.source());
     if groups > 0 {
         let positions: Vec<String> = (1..=groups).map(|n| n.to_string()).collect();
         sql.push(&format!(" GROUP BY {}", positions.join(", ")));

@@ -77,10 +77,7 @@ pub fn column_name(relation: pg_sys::Oid, attribute: i16) -> String {
 pub fn schema_and_name(relation: pg_sys::Oid) -> (String, String) {
     // SAFETY: syscache look-ups; results are palloc'd or null.
     unsafe {
-        (
-            text(pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relation))),
-            text(pg_sys::get_rel_name(relation)),
-        )
+        (text(pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relation))), text(pg_sys::get_rel_name(relation)))
     }
 }
 

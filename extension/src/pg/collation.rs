@@ -26,7 +26,11 @@ pub fn is_bytewise(collation: pg_sys::Oid) -> bool {
     if let Some(known) = BYTEWISE.with_borrow(|cache| cache.get(&key).copied()) {
         return known;
     }
-    let answer = if collation == pg_sys::DEFAULT_COLLATION_OID { database_is_bytewise() } else { collation_is_bytewise(collation) };
+    let answer = if collation == pg_sys::DEFAULT_COLLATION_OID {
+        database_is_bytewise()
+    } else {
+        collation_is_bytewise(collation)
+    };
     BYTEWISE.with_borrow_mut(|cache| cache.insert(key, answer));
     answer
 }
@@ -61,8 +65,7 @@ fn database_is_bytewise() -> bool {
 fn collation_is_bytewise(collation: pg_sys::Oid) -> bool {
     // SAFETY: as in `database_is_bytewise`.
     unsafe {
-        let tuple =
-            pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::COLLOID as i32, pg_sys::Datum::from(collation));
+        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::COLLOID as i32, pg_sys::Datum::from(collation));
         if tuple.is_null() {
             return false;
         }

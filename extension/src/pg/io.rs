@@ -189,7 +189,10 @@ pub unsafe fn array_elements(datum: Datum) -> Vec<Option<Datum>> {
 }
 
 /// `sum / count` as PostgreSQL's `avg` computes it; NULL where nothing was counted.
-pub fn averages(sums: crate::convert::read::Column, counts: &crate::convert::read::Column) -> crate::convert::read::Column {
+pub fn averages(
+    sums: crate::convert::read::Column,
+    counts: &crate::convert::read::Column,
+) -> crate::convert::read::Column {
     let mut out = sums.like();
     for (i, sum) in sums.datums.iter().enumerate() {
         let count = counts.datums[i];

@@ -3,9 +3,9 @@
 pub mod catalog;
 pub mod collation;
 pub mod compat;
+pub mod interrupts;
 pub mod inval;
 pub mod io;
-pub mod interrupts;
 pub mod locks;
 pub mod privilege;
 pub mod xact;

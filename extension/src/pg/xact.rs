@@ -32,3 +32,14 @@ pub fn current_subxact() -> u32 {
     // SAFETY: reads the transaction state of this process.
     unsafe { pg_sys::GetCurrentSubTransactionId() }
 }
+
+unsafe extern "C-unwind" {
+    /// `storage/predicate.h`; not part of the generated bindings.
+    fn PreCommit_CheckForSerializationFailure();
+}
+
+/// Raises if the transaction is part of a dangerous structure; does nothing below SERIALIZABLE. May be repeated.
+pub fn check_for_serialization_failure() {
+    // SAFETY: called in a transaction that is about to commit; the boundary turns an ERROR into an unwinding panic.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| PreCommit_CheckForSerializationFailure()) }
+}

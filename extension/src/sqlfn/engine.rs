@@ -30,7 +30,20 @@ fn _exec_iceberg_with_claim(table_ref: &str, sql: &str) -> i64 {
     txn::refuse_read_only(table_ref);
     lake::require_configured().or_raise();
     txn::lock_table(&table);
-    i64::try_from(session::exec(sql, &[&table]).or_raise()).unwrap_or(i64::MAX)
+    let changed = session::exec(sql, &[&table]).map_err(|e| explain_existing(e, &table)).or_raise();
+    i64::try_from(changed).unwrap_or(i64::MAX)
+}
+
+/// A table that only the lake knows is a puzzle to someone who looks in PostgreSQL.
+fn explain_existing(error: Error, table: &TableRef) -> Error {
+    if error.sqlstate() != sqlstate::DUPLICATE_TABLE {
+        return error.on_relation(&table.to_string());
+    }
+    Error::refused(
+        sqlstate::DUPLICATE_TABLE,
+        format!("coldfront: the lake already has a table {table}"),
+        "Another database or an earlier installation made it. Choose another name or schema, or drop it in the catalog.",
+    )
 }
 
 #[pg_extern]
@@ -112,7 +125,8 @@ fn quoted_path(path: &str) -> Result<String> {
 /// Runs a query and collects up to `limit` rows as text.
 fn collect(sql: &str, scope: Scope, limit: usize) -> Result<Vec<Vec<String>>> {
     session::ensure_connected()?;
-    let unreadable = |e: arrow_schema::ArrowError| Error::EngineLost { cause: format!("The engine's rows could not be read: {e}.") };
+    let unreadable =
+        |e: arrow_schema::ArrowError| Error::EngineLost { cause: format!("The engine's rows could not be read: {e}.") };
     let mut decoder = StreamDecoder::new();
     let stream = session::with(|s| {
         s.refuse_doomed()?;

@@ -26,12 +26,17 @@ fn resolve(text: &str) -> Result<Resolved> {
     if let Some(dimensions) = vector_dimensions(text) {
         return Ok(Resolved { declared: "real[]".into(), ty: ColumnType::Float4Array, dimensions: dimensions? });
     }
-    let c_text = CString::new(text).map_err(|_| Error::value(sqlstate::INVALID_PARAMETER, "coldfront: a type name holds U+0000"))?;
+    let c_text = CString::new(text)
+        .map_err(|_| Error::value(sqlstate::INVALID_PARAMETER, "coldfront: a type name holds U+0000"))?;
     // SAFETY: a valid C string and valid out-pointers; raises for an unknown type. The formatted name is palloc'd.
     let (type_oid, typmod, declared) = unsafe {
         let (mut type_oid, mut typmod) = (pg_sys::InvalidOid, -1);
         pg_sys::parseTypeString(c_text.as_ptr(), &raw mut type_oid, &raw mut typmod, std::ptr::null_mut());
-        (type_oid, typmod, catalog::text(pg_sys::format_type_extended(type_oid, typmod, pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN as u16)))
+        (
+            type_oid,
+            typmod,
+            catalog::text(pg_sys::format_type_extended(type_oid, typmod, pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN as u16)),
+        )
     };
     let ty = ColumnType::from_postgres(type_oid.to_u32(), typmod).map_err(|why| {
         Error::refused(
@@ -60,7 +65,10 @@ fn vector_dimensions(text: &str) -> Option<Result<Option<u32>>> {
     let inner = rest.strip_prefix('(')?.strip_suffix(')')?;
     Some(match inner.trim().parse::<u32>() {
         Ok(n) if (1..=16_000).contains(&n) => Ok(Some(n)),
-        _ => Err(Error::value(sqlstate::INVALID_PARAMETER, format!("coldfront: \"{inner}\" is not a number of dimensions"))),
+        _ => Err(Error::value(
+            sqlstate::INVALID_PARAMETER,
+            format!("coldfront: \"{inner}\" is not a number of dimensions"),
+        )),
     })
 }
 
@@ -74,7 +82,10 @@ fn _iceberg_storage_type(declared: &str) -> String {
 fn _column_types(
     names: Vec<String>,
     types: Vec<String>,
-) -> TableIterator<'static, (name!(position, i32), name!(declared, String), name!(storage, String), name!(dimensions, Option<i32>))> {
+) -> TableIterator<
+    'static,
+    (name!(position, i32), name!(declared, String), name!(storage, String), name!(dimensions, Option<i32>)),
+> {
     let mut rows = Vec::new();
     for (i, (column, text)) in names.iter().zip(&types).enumerate() {
         let resolved = resolve(text).map_err(|error| name_column(error, column)).or_raise();

@@ -12,7 +12,7 @@ use crate::{
     client::Interrupts,
     error::{Error, OrRaise, Result},
     fdw::rowid,
-    pg::locks,
+    pg::{locks, xact},
     session::{self, Doom, Transaction},
 };
 use coldfront_common::ident::TableRef;
@@ -32,7 +32,8 @@ pub fn refuse_read_only(relation: &str) {
     // SAFETY: plain reads of the process's transaction state.
     let (read_only, standby) = unsafe { (pg_sys::XactReadOnly, pg_sys::RecoveryInProgress()) };
     if standby {
-        Error::refused("25006", format!("coldfront: cannot write to {relation} on a standby"), "Write on the primary.").raise();
+        Error::refused("25006", format!("coldfront: cannot write to {relation} on a standby"), "Write on the primary.")
+            .raise();
     }
     if read_only {
         Error::value("25006", format!("cannot write to {relation} in a read-only transaction")).raise();
@@ -49,16 +50,36 @@ fn pre_commit() -> Result<()> {
         if s.txn.writes == 0 {
             return Ok(());
         }
+        check_serializable();
         let outcome = s.connection()?.call(Kind::Commit, Kind::Done, &(), Interrupts::Hold);
         if outcome.is_err() {
             // The engine has rolled back, or is gone; either way nothing more can be done in it.
             s.txn.doomed.get_or_insert(Doom::Lost);
         }
-        outcome?;
+        outcome.map_err(|e| name_tables(e, &s.txn.dirty))?;
         s.txn.writes = 0;
         s.txn.used = false;
         Ok(())
     })
+}
+
+/// A serialization failure that PostgreSQL would only find after this callback has to be found before the engine commits.
+fn check_serializable() {
+    xact::check_for_serialization_failure();
+}
+
+/// Says which tables a failed commit was for, and what to do about a conflict.
+fn name_tables(error: Error, tables: &[TableRef]) -> Error {
+    let names: Vec<String> = tables.iter().map(|table| format!("{}.{}", table.namespace, table.name)).collect();
+    match error.on_relation(&names.join(", ")) {
+        Error::Engine(mut failure) => {
+            if failure.sqlstate == sqlstate::SERIALIZATION_FAILURE {
+                failure.hint.get_or_insert_with(|| "Retry the transaction.".to_owned());
+            }
+            Error::Engine(failure)
+        }
+        other => other,
+    }
 }
 
 /// Forgets the transaction; tells the engine when it still holds a part of it. Cannot fail.

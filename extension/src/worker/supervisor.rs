@@ -19,8 +19,8 @@ use pgrx::{
 use crate::gucs;
 
 /// An engine that lived this long is not failing to start.
-const HEALTHY_AFTER: Duration = Duration::from_secs(5);
-const BACK_OFF_MIN: Duration = Duration::from_millis(100);
+const HEALTHY_AFTER: Duration = Duration::from_secs(1);
+const BACK_OFF_MIN: Duration = Duration::from_millis(20);
 const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 /// How long a stopping engine may take to roll back and clean up.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -29,7 +29,10 @@ const TICK: Duration = Duration::from_secs(5);
 
 /// What the engine is doing.
 enum Engine {
-    Running { child: Child, since: Instant },
+    Running {
+        child: Child,
+        since: Instant,
+    },
     /// Start it at this moment.
     Waiting(Instant),
     /// `coldfront.engine_autostart` is off.
@@ -39,7 +42,9 @@ enum Engine {
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn coldfront_supervisor_main(_arg: pg_sys::Datum) {
-    BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP | SignalWakeFlags::SIGTERM | SignalWakeFlags::SIGCHLD);
+    BackgroundWorker::attach_signal_handlers(
+        SignalWakeFlags::SIGHUP | SignalWakeFlags::SIGTERM | SignalWakeFlags::SIGCHLD,
+    );
     let mut engine = Engine::Waiting(Instant::now());
     let mut back_off = BACK_OFF_MIN;
     loop {
@@ -83,7 +88,11 @@ fn watch(mut child: Child, since: Instant, back_off: &mut Duration) -> Engine {
             if since.elapsed() >= HEALTHY_AFTER {
                 *back_off = BACK_OFF_MIN;
             }
-            pgrx::log!("coldfront: the engine ended ({}); it starts again in {} ms", describe(status), back_off.as_millis());
+            pgrx::log!(
+                "coldfront: the engine ended ({}); it starts again in {} ms",
+                describe(status),
+                back_off.as_millis()
+            );
             retry(back_off)
         }
         Err(error) => {
