@@ -20,8 +20,8 @@ pub const PROTOCOL_VERSION: u32 = 1;
 pub const FRAME_MAX_BYTES: usize = 256 * 1024 * 1024;
 /// Size at which a sender closes an Arrow batch, in bytes; a single larger row still travels alone.
 pub const BATCH_TARGET_BYTES: usize = 1024 * 1024;
-/// Bytes of `kind` and `seq`.
-const HEAD_BYTES: usize = 5;
+/// Bytes of `kind` and `seq`, which the length counts.
+const COUNTED_HEAD_BYTES: usize = 5;
 
 /// What a frame is. Values are the wire's; never renumber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl Frame {
 
 /// Encodes a frame whose payload is the concatenation of `parts`.
 pub fn encode(kind: Kind, seq: u32, parts: &[&[u8]]) -> Vec<u8> {
-    let length = HEAD_BYTES + parts.iter().map(|p| p.len()).sum::<usize>();
+    let length = COUNTED_HEAD_BYTES + parts.iter().map(|p| p.len()).sum::<usize>();
     let mut out = Vec::with_capacity(4 + length);
     out.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
     out.push(kind as u8);
@@ -142,44 +142,34 @@ pub fn encode_json<T: Serialize>(kind: Kind, seq: u32, value: &T) -> Vec<u8> {
     encode(kind, seq, &[&json])
 }
 
-/// Decodes the length prefix. Errors when the frame would exceed [`FRAME_MAX_BYTES`] or is too short.
-pub fn decode_length(prefix: [u8; 4]) -> io::Result<usize> {
-    let length = u32::from_le_bytes(prefix) as usize;
-    if (HEAD_BYTES..=FRAME_MAX_BYTES).contains(&length) {
-        Ok(length)
-    } else {
-        Err(io::Error::new(io::ErrorKind::InvalidData, format!("frame length {length} is out of bounds")))
-    }
-}
+/// Bytes in front of a payload: length, kind, seq.
+pub const HEAD_BYTES: usize = 9;
 
-/// Decodes what follows the length prefix.
-pub fn decode_body(mut body: Vec<u8>) -> io::Result<Frame> {
-    if body.len() < HEAD_BYTES {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "frame is too short"));
+/// Decodes the head of a frame into kind, request number and length of the payload in bytes.
+/// Errors when the frame would exceed [`FRAME_MAX_BYTES`], is too short, or has an unknown kind.
+pub fn decode_head(head: [u8; HEAD_BYTES]) -> io::Result<(Kind, u32, usize)> {
+    let [a, b, c, d, kind, seq @ ..] = head;
+    let length = u32::from_le_bytes([a, b, c, d]) as usize;
+    if !(COUNTED_HEAD_BYTES..=FRAME_MAX_BYTES).contains(&length) {
+        let message = format!("frame length {length} is out of bounds");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
-    let kind = Kind::try_from(body[0])?;
-    let seq = u32::from_le_bytes([body[1], body[2], body[3], body[4]]);
-    body.drain(..HEAD_BYTES);
-    Ok(Frame { kind, seq, payload: body })
+    Ok((Kind::try_from(kind)?, u32::from_le_bytes(seq), length - COUNTED_HEAD_BYTES))
 }
 
 /// Reads one frame from a blocking stream; `None` at a clean end of stream.
 pub fn read(from: &mut impl Read) -> io::Result<Option<Frame>> {
-    let mut prefix = [0; 4];
-    match from.read_exact(&mut prefix) {
+    let mut head = [0; HEAD_BYTES];
+    let (prefix, rest) = head.split_at_mut(4);
+    match from.read_exact(prefix) {
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         other => other?,
     }
-    let mut head = [0; HEAD_BYTES];
-    let length = decode_length(prefix)?;
-    from.read_exact(&mut head)?;
-    let mut payload = vec![0; length - HEAD_BYTES];
+    from.read_exact(rest)?;
+    let (kind, seq, length) = decode_head(head)?;
+    let mut payload = vec![0; length];
     from.read_exact(&mut payload)?;
-    Ok(Some(Frame {
-        kind: Kind::try_from(head[0])?,
-        seq: u32::from_le_bytes([head[1], head[2], head[3], head[4]]),
-        payload,
-    }))
+    Ok(Some(Frame { kind, seq, payload }))
 }
 
 /// Writes one encoded frame to a blocking stream.
@@ -388,14 +378,17 @@ mod tests {
         let bytes = encode(Kind::Batch, u32::MAX, &[b"ab", b"", b"c"]);
         let frame = read(&mut bytes.as_slice()).unwrap().unwrap();
         assert_eq!(frame, Frame { kind: Kind::Batch, seq: u32::MAX, payload: b"abc".to_vec() });
-        assert_eq!(decode_body(bytes[4..].to_vec()).unwrap(), frame);
         assert!(read(&mut [].as_slice()).unwrap().is_none());
     }
 
     #[test]
     fn bad_lengths_and_kinds_are_refused() {
-        assert!(decode_length(4u32.to_le_bytes()).is_err());
-        assert!(decode_length(u32::MAX.to_le_bytes()).is_err());
+        for length in [4u32, u32::MAX] {
+            let mut head = [0; HEAD_BYTES];
+            head[..4].copy_from_slice(&length.to_le_bytes());
+            head[4] = Kind::Fetch as u8;
+            assert!(decode_head(head).is_err());
+        }
         assert!(read(&mut b"\x05\x00\x00\x00\xff\x00\x00\x00\x00".as_slice()).is_err());
         assert!(read(&mut b"\x09\x00\x00\x00\x04\x00".as_slice()).is_err());
     }

@@ -142,7 +142,8 @@ COMMENT ON FUNCTION coldfront.create_iceberg_table IS
 CREATE FUNCTION coldfront.drop_iceberg_table(p_schema text, p_table text, p_purge boolean) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    v_entry coldfront.tiered_views;
+    v_entry        coldfront.tiered_views;
+    v_lock_timeout text := current_setting('lock_timeout');
 BEGIN
     PERFORM coldfront._reject_on_standby();
     IF p_purge IS NULL THEN
@@ -154,7 +155,7 @@ BEGIN
             USING ERRCODE = '42P01', HINT = 'See coldfront.tiered_views; plain tables are dropped with DROP TABLE.';
     END IF;
     -- A request that waits for an exclusive lock while it holds the claim would stall every writer.
-    IF current_setting('lock_timeout') = '0' THEN
+    IF v_lock_timeout = '0' THEN
         PERFORM set_config('lock_timeout', '100ms', true);
     END IF;
     PERFORM coldfront._claim_iceberg_lock(v_entry.iceberg_table);
@@ -162,6 +163,7 @@ BEGIN
     DELETE FROM coldfront.tiered_views WHERE schema_name = p_schema AND table_name = p_table;
     EXECUTE format('DROP VIEW %I.%I', p_schema, p_table);
     EXECUTE format('DROP FOREIGN TABLE coldfront_cold.%I', v_entry.foreign_table);
+    PERFORM set_config('lock_timeout', v_lock_timeout, true);
     PERFORM coldfront._exec_iceberg_with_claim(v_entry.iceberg_table, format('DROP TABLE %s',
         CASE WHEN p_purge THEN regexp_replace(v_entry.iceberg_table, '^"ice"', '"ice_drop_purge"') ELSE v_entry.iceberg_table END));
     RAISE NOTICE 'coldfront: dropped %.% and its Iceberg table; %', p_schema, p_table,

@@ -5,6 +5,8 @@
 use coldfront_common::{frame::Failure, sqlstate};
 use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys::panic::ErrorReport};
 
+use crate::pg::interrupts;
+
 /// Everything that can go wrong between a backend and the lake.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -56,6 +58,10 @@ impl Error {
 
     /// Reports the error; does not return.
     pub fn raise(self) -> ! {
+        if self.sqlstate() == sqlstate::QUERY_CANCELED {
+            // PostgreSQL's own words for a cancel or a timeout are better.
+            interrupts::serve();
+        }
         let (detail, hint) = match &self {
             Self::Engine(failure) => (failure.detail.clone(), failure.hint.clone()),
             Self::EngineLost { cause } => {

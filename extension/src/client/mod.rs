@@ -59,6 +59,14 @@ impl Connection {
         let id = input.to_le_bytes();
         let mut parts: Vec<&[u8]> = vec![&id];
         parts.extend_from_slice(payload);
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        if bytes > frame::FRAME_MAX_BYTES - frame::HEAD_BYTES {
+            return Err(Error::refused(
+                "54000",
+                format!("coldfront: a row is larger than {} MiB", frame::FRAME_MAX_BYTES >> 20),
+                "Store large objects outside the table and keep their names in it.",
+            ));
+        }
         self.socket.send(&frame::encode(kind, seq, &parts))
     }
 

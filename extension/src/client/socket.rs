@@ -87,12 +87,12 @@ impl Socket {
 
     /// Receives the next frame. Under [`Interrupts::Serve`], an interrupt cancels request `seq` and is raised.
     pub fn receive(&mut self, mode: Interrupts, seq: u32) -> Result<Frame> {
-        let mut prefix = [0; 4];
-        self.fill(&mut prefix, mode, seq)?;
-        let length = frame::decode_length(prefix).map_err(|e| self.fail(&e))?;
-        let mut body = vec![0; length];
-        self.fill(&mut body, mode, seq)?;
-        frame::decode_body(body).map_err(|e| self.fail(&e))
+        let mut head = [0; frame::HEAD_BYTES];
+        self.fill(&mut head, mode, seq)?;
+        let (kind, answered, length) = frame::decode_head(head).map_err(|e| self.fail(&e))?;
+        let mut payload = vec![0; length];
+        self.fill(&mut payload, mode, seq)?;
+        Ok(Frame { kind, seq: answered, payload })
     }
 
     fn fill(&mut self, buffer: &mut [u8], mode: Interrupts, seq: u32) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The whitelist: which operators the engine may evaluate, and under which condition.
 //!
 //! An entry is here because the engine's answer was proven equal to PostgreSQL's on all values the lake can hold
-//! (`tests/twin/ship-*.sql`). Whatever is not here runs in PostgreSQL.
+//! (`tests/twin/`, `ship-operators.sql` above all). Whatever is not here runs in PostgreSQL.
 
 #![allow(unsafe_code)]
 
