@@ -1,5 +1,5 @@
--- Write serialisation. On one node a table's writers queue on a transaction-scoped advisory lock, key
--- hashtextextended('coldfront_iceberg:' || reference, 0).
+-- Write serialisation. On one node a table's writers queue on a transaction-scoped advisory lock of the whole cluster,
+-- key hashtextextended('coldfront_iceberg:' || reference, 0).
 
 CREATE FUNCTION coldfront._reject_on_standby() RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -28,6 +28,9 @@ CREATE FUNCTION coldfront._exec_iceberg_with_claim(p_ref text, p_sql text) RETUR
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', '_exec_iceberg_with_claim_wrapper';
 COMMENT ON FUNCTION coldfront._exec_iceberg_with_claim IS
     'Runs an engine statement that changes a table under its claim; returns the rows changed';
+
+CREATE FUNCTION coldfront._drop_lake_table(p_ref text, p_purge boolean) RETURNS boolean
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', '_drop_lake_table_wrapper';
 
 CREATE FUNCTION coldfront._create_namespace(p_namespace text) RETURNS void
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', '_create_namespace_wrapper';

@@ -104,7 +104,6 @@ BEGIN
             USING ERRCODE = '42939', HINT = 'Choose another name.';
     END IF;
 
-    v_partition := coldfront._partition_clause(coalesce(p_partition_cols, '{}'), v_names, v_types);
     SELECT string_agg(coldfront._engine_ident(v_names[t."position"]) || ' ' || t.storage, ', ' ORDER BY t."position"),
            string_agg(format('%I', v_names[t."position"]), ', ' ORDER BY t."position"),
            string_agg(format('%I %s', v_names[t."position"], t.declared)
@@ -119,6 +118,7 @@ BEGIN
       FROM coldfront._column_types(v_names, v_types) AS t
       JOIN jsonb_array_elements(p_columns) WITH ORDINALITY AS c ON c.ordinality = t."position";
 
+    v_partition := coldfront._partition_clause(coalesce(p_partition_cols, '{}'), v_names, v_types);
     PERFORM coldfront._claim_iceberg_lock(v_ref);
     PERFORM coldfront._create_namespace(coldfront._lake_name(p_schema));
     PERFORM coldfront._exec_iceberg_with_claim(v_ref, format('CREATE TABLE %s (%s)%s', v_ref, v_storage, v_partition));
@@ -164,10 +164,13 @@ BEGIN
     EXECUTE format('DROP VIEW %I.%I', p_schema, p_table);
     EXECUTE format('DROP FOREIGN TABLE coldfront_cold.%I', v_entry.foreign_table);
     PERFORM set_config('lock_timeout', v_lock_timeout, true);
-    PERFORM coldfront._exec_iceberg_with_claim(v_entry.iceberg_table, format('DROP TABLE %s',
-        CASE WHEN p_purge THEN regexp_replace(v_entry.iceberg_table, '^"ice"', '"ice_drop_purge"') ELSE v_entry.iceberg_table END));
-    RAISE NOTICE 'coldfront: dropped %.% and its Iceberg table; %', p_schema, p_table,
-        CASE WHEN p_purge THEN 'the catalog removes the stored objects' ELSE 'stored objects are left to the catalog''s own policy' END;
+    IF coldfront._drop_lake_table(v_entry.iceberg_table, p_purge) THEN
+        RAISE NOTICE 'coldfront: dropped %.% and its Iceberg table; %', p_schema, p_table,
+            CASE WHEN p_purge THEN 'the catalog removes the stored objects'
+                 ELSE 'stored objects are left to the catalog''s own policy' END;
+    ELSE
+        RAISE NOTICE 'coldfront: dropped %.%; its Iceberg table % was gone from the catalog already', p_schema, p_table, v_entry.iceberg_table;
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION coldfront.drop_iceberg_table IS 'Drops a registered relation with its Iceberg table';

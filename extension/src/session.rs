@@ -82,6 +82,9 @@ impl Doom {
     }
 }
 
+/// SQLSTATEs of failures that leave the engine's transaction usable.
+const BENIGN: [&str; 5] = ["42601", "42703", "42883", sqlstate::UNDEFINED_TABLE, sqlstate::DUPLICATE_TABLE];
+
 thread_local! {
     static SESSION: RefCell<Session> = RefCell::new(Session::default());
 }
@@ -173,8 +176,11 @@ impl Session {
     pub fn write_call<T>(&mut self, f: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         self.txn.used = true;
         let outcome = f(self.connection()?);
-        if outcome.is_err() {
-            self.write_failed();
+        match &outcome {
+            // The engine's transaction survives what its parser, binder and catalog refuse.
+            Err(error) if BENIGN.contains(&error.sqlstate()) => {}
+            Err(_) => self.write_failed(),
+            Ok(_) => {}
         }
         outcome
     }

@@ -34,6 +34,21 @@ fn _exec_iceberg_with_claim(table_ref: &str, sql: &str) -> i64 {
     i64::try_from(changed).unwrap_or(i64::MAX)
 }
 
+/// Drops a table in the lake; false if the lake does not have it any more.
+#[pg_extern]
+fn _drop_lake_table(table_ref: &str, purge: bool) -> bool {
+    let table = parse(table_ref);
+    txn::lock_table(&table);
+    let name = table.to_string();
+    // The engine takes the purge decision from the attachment the statement names.
+    let name = if purge { name.replacen("\"ice\"", "\"ice_drop_purge\"", 1) } else { name };
+    match session::exec(&format!("DROP TABLE {name}"), &[&table]) {
+        Ok(_) => true,
+        Err(error) if error.sqlstate() == sqlstate::UNDEFINED_TABLE => false,
+        Err(error) => error.on_relation(table_ref).raise(),
+    }
+}
+
 /// A table that only the lake knows is a puzzle to someone who looks in PostgreSQL.
 fn explain_existing(error: Error, table: &TableRef) -> Error {
     if error.sqlstate() != sqlstate::DUPLICATE_TABLE {
