@@ -320,6 +320,9 @@ pub struct Exec {
 pub struct Stats {
     pub namespace: String,
     pub table: String,
+    /// Ask the catalog now; otherwise an answer that is some seconds old will do.
+    #[serde(default)]
+    pub fresh: bool,
 }
 
 /// Size of a table's current snapshot, from its summary; zeros for an empty table.
@@ -328,6 +331,9 @@ pub struct TableStats {
     pub rows: u64,
     pub bytes: u64,
     pub files: u64,
+    /// Id of the current snapshot; none for an empty table.
+    #[serde(default)]
+    pub snapshot: Option<i64>,
 }
 
 /// What a finished stream delivered.

@@ -41,6 +41,8 @@ pub struct Transaction {
     pub dirty: Vec<TableRef>,
     /// Tables whose write lock is held.
     pub locked: Vec<TableRef>,
+    /// Snapshot of each table when it was read first, in a transaction with one snapshot.
+    pub heads: Vec<(TableRef, Option<i64>)>,
     /// Why the transaction can no longer commit.
     pub doomed: Option<Doom>,
     /// Subtransaction in which a statement began that reads its input while it arrives; nothing else may use the
@@ -234,6 +236,36 @@ impl Session {
 
     pub fn take_released(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.txn.released)
+    }
+
+    /// Size and head of a table; `fresh` means as the catalog has them now.
+    pub fn table_stats(&mut self, table: &TableRef, fresh: bool) -> Result<frame::TableStats> {
+        let request = frame::Stats { namespace: table.namespace.clone(), table: table.name.clone(), fresh };
+        let answer = self.connection()?.call(Kind::Stats, Kind::TableStats, &request, Interrupts::Serve)?;
+        decode(&answer)
+    }
+
+    /// In a transaction with one snapshot: remembers the head a table had before it was read first.
+    pub fn note_head(&mut self, table: &TableRef) -> Result<()> {
+        if self.txn.heads.iter().all(|(known, _)| known != table) {
+            let head = self.table_stats(table, true)?.snapshot;
+            self.txn.heads.push((table.clone(), head));
+        }
+        Ok(())
+    }
+
+    /// Before the first write to a table that the transaction has read already: another writer must not have come
+    /// between, because the engine would apply this transaction's old view to the new state.
+    pub fn check_head(&mut self, table: &TableRef) -> Result<()> {
+        let Some((_, read)) = self.txn.heads.iter().find(|(known, _)| known == table).cloned() else { return Ok(()) };
+        if self.table_stats(table, true)?.snapshot == read {
+            return Ok(());
+        }
+        Err(Error::refused(
+            sqlstate::SERIALIZATION_FAILURE,
+            "could not serialize access due to concurrent update",
+            "Another transaction changed the table after this one had read it. Retry the transaction.",
+        ))
     }
 
     /// Fetches the next batch of a stream, or its end.

@@ -28,10 +28,17 @@ impl StatsCache {
         });
     }
 
-    /// The size of a table.
-    pub fn get(&self, registration: &Registration, namespace: &str, table: &str) -> Result<TableStats, ClientError> {
+    /// The size of a table; `fresh` asks the catalog in any case.
+    pub fn get(
+        &self,
+        registration: &Registration,
+        namespace: &str,
+        table: &str,
+        fresh: bool,
+    ) -> Result<TableStats, ClientError> {
         let key = (namespace.to_owned(), table.to_owned());
-        if let Some((read_at, stats)) = self.lock().get(&key)
+        if !fresh
+            && let Some((read_at, stats)) = self.lock().get(&key)
             && read_at.elapsed() < MAX_AGE
         {
             return Ok(*stats);
@@ -63,7 +70,7 @@ impl StatsCache {
 /// Writers may leave totals out; a missing one counts as zero.
 fn of_snapshot(snapshot: &Snapshot) -> TableStats {
     let total = |key: &str| snapshot.summary.get(key).and_then(|value| value.parse().ok()).unwrap_or(0);
-    TableStats { rows: total("total-records"), bytes: total("total-files-size"), files: total("total-data-files") }
+    TableStats { rows: total("total-records"), bytes: total("total-files-size"), files: total("total-data-files"), snapshot: Some(snapshot.id) }
 }
 
 #[cfg(test)]
@@ -79,6 +86,6 @@ mod tests {
             manifest_list: String::new(),
             summary: HashMap::from([("total-records".into(), "12".into()), ("total-files-size".into(), "x".into())]),
         };
-        assert_eq!(of_snapshot(&snapshot), TableStats { rows: 12, bytes: 0, files: 0 });
+        assert_eq!(of_snapshot(&snapshot), TableStats { rows: 12, bytes: 0, files: 0, snapshot: Some(1) });
     }
 }

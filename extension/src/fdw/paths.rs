@@ -2,12 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use coldfront_common::{
-    frame::{Kind, Stats, TableStats},
-    ident::TableRef,
-    quote,
-    types::ColumnType,
-};
+use coldfront_common::{frame::TableStats, ident::TableRef, quote, types::ColumnType};
 use pgrx::{PgList, pg_guard, pg_sys};
 
 use super::{
@@ -16,7 +11,6 @@ use super::{
     template::Template,
 };
 use crate::{
-    client::{Interrupts, decode},
     error::{Error, OrRaise, Result},
     lake,
     pg::{
@@ -74,11 +68,7 @@ fn table_rows(table: &TableRef) -> Option<f64> {
     let ask = || -> Result<TableStats> {
         // An engine that restarts is waited for by the scan, not here.
         session::ensure_connected_within(0)?;
-        let request = Stats { namespace: table.namespace.clone(), table: table.name.clone() };
-        session::with(|s| {
-            let answer = s.connection()?.call(Kind::Stats, Kind::TableStats, &request, Interrupts::Serve)?;
-            decode(&answer)
-        })
+        session::with(|s| s.table_stats(table, false))
     };
     // Planning goes on without statistics; the scan itself will report what is wrong.
     ask().ok().map(|stats| stats.rows as f64)

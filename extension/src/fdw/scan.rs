@@ -129,6 +129,9 @@ impl Scan {
         let stream = session::with(|s| {
             s.refuse_doomed()?;
             s.txn.used = true;
+            if xact::uses_one_snapshot() {
+                s.note_head(&self.plan.table)?;
+            }
             let stream = s.new_stream();
             let release = s.take_released();
             let request = Query { stream, scope, sql, release };

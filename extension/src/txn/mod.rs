@@ -23,6 +23,9 @@ pub fn lock_table(table: &TableRef) {
         return;
     }
     locks::advisory_xact(locks::key_of(&table.to_string()));
+    if xact::uses_one_snapshot() {
+        session::with(|s| s.check_head(table)).or_raise();
+    }
     session::with(|s| s.txn.locked.push(table.clone()));
 }
 
