@@ -10,8 +10,8 @@ use crate::instance::Instances;
 use crate::spill::Spill;
 use crate::staging;
 
-/// How often removals that failed are tried again.
-const TIDY_EVERY: Duration = Duration::from_secs(15);
+/// How often to look for something to tidy up.
+const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 /// The engine.
 pub struct Engine {

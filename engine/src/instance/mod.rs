@@ -73,7 +73,7 @@ impl Instance {
         for name in EXTENSIONS.iter().chain(attach::extra_extensions(&lake)) {
             connection.execute(&format!("LOAD {name}"))?;
         }
-        connection.execute("SET GLOBAL TimeZone = 'UTC'")?;
+        connection.execute(&settings::instance_sql())?;
         let attribution = Arc::new(Attribution::default());
         database.register_log(LOG_STORAGE, attribution.clone())?;
         connection.execute(&Attribution::enable_sql())?;
@@ -173,9 +173,9 @@ impl Instance {
     }
 
     /// The size of a table's current snapshot.
-    pub fn table_stats(&self, namespace: &str, table: &str) -> Result<TableStats, Failure> {
+    pub fn table_stats(&self, namespace: &str, table: &str, fresh: bool) -> Result<TableStats, Failure> {
         let registration = self.registration.as_ref().map_err(no_catalog)?;
-        self.stats.get(registration, namespace, table).map_err(|e| failure::from_catalog(&e))
+        self.stats.get(registration, namespace, table, fresh).map_err(|e| failure::from_catalog(&e))
     }
 
     fn attached(&self) -> MutexGuard<'_, Attached> {

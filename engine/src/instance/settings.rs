@@ -6,9 +6,18 @@ use std::path::PathBuf;
 /// selective scan back for long; much less than this costs throughput, and next to nothing makes it hang.
 const STREAM_BUFFER: &str = "256KB";
 
+/// Largest object that can be uploaded. DuckDB divides it by 10,000 to get the size of an upload part, which it allocates
+/// in full for every open file: its default makes that 80 MB, this makes it 5 MB, the smallest that S3 takes.
+const UPLOAD_MAX: &str = "50GB";
+
 /// SQL that every new connection runs.
 pub fn connection_sql() -> String {
     format!("SET streaming_buffer_size = '{STREAM_BUFFER}'")
+}
+
+/// SQL that an instance runs once, after its extensions are loaded.
+pub fn instance_sql() -> String {
+    format!("SET GLOBAL TimeZone = 'UTC'; SET GLOBAL s3_uploader_max_filesize = '{UPLOAD_MAX}'")
 }
 
 /// What every instance of this process is given.

@@ -70,7 +70,12 @@ impl StatsCache {
 /// Writers may leave totals out; a missing one counts as zero.
 fn of_snapshot(snapshot: &Snapshot) -> TableStats {
     let total = |key: &str| snapshot.summary.get(key).and_then(|value| value.parse().ok()).unwrap_or(0);
-    TableStats { rows: total("total-records"), bytes: total("total-files-size"), files: total("total-data-files"), snapshot: Some(snapshot.id) }
+    TableStats {
+        rows: total("total-records"),
+        bytes: total("total-files-size"),
+        files: total("total-data-files"),
+        snapshot: Some(snapshot.id),
+    }
 }
 
 #[cfg(test)]

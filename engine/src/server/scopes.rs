@@ -70,6 +70,7 @@ impl Transaction {
     pub fn undo(&mut self) -> bool {
         let usable = self.connection.execute("ROLLBACK").is_ok();
         if let Some(mut staging) = self.staging.take() {
+            staging.interrupted = self.failed;
             staging.undo();
         }
         usable

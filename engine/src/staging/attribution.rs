@@ -5,6 +5,7 @@
 //! neither.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
@@ -18,7 +19,15 @@ pub const LOG_STORAGE: &str = "coldfront_staging";
 /// The table locations that transactions of one instance write to.
 #[derive(Debug, Default)]
 pub struct Attribution {
-    claims: Mutex<HashMap<String, Vec<Arc<Journal>>>>,
+    claims: Mutex<HashMap<String, Vec<Claim>>>,
+}
+
+#[derive(Debug)]
+struct Claim {
+    journal: Arc<Journal>,
+    /// The transaction is over, but DuckDB's threads may still write for it. Yields to any other claim: what they write
+    /// is rubbish in any transaction.
+    closing: bool,
 }
 
 impl Attribution {
@@ -30,37 +39,50 @@ impl Attribution {
     /// From now on, objects below `location` belong to `journal`.
     pub fn claim(&self, location: &str, journal: &Arc<Journal>) {
         let mut claims = self.lock();
-        let owners = claims.entry(directory(location)).or_default();
-        if !owners.iter().any(|owner| Arc::ptr_eq(owner, journal)) {
-            owners.push(journal.clone());
-            if owners.len() > 1 {
+        let holders = claims.entry(directory(location)).or_default();
+        if !holders.iter().any(|claim| Arc::ptr_eq(&claim.journal, journal)) {
+            if holders.iter().any(|claim| !claim.closing) {
                 tracing::warn!(
                     location,
                     "two transactions write one table at a time; staged objects of both are left to the compactor"
                 );
             }
+            holders.push(Claim { journal: journal.clone(), closing: false });
         }
     }
 
-    /// Ends every claim of `journal`.
-    pub fn release(&self, journal: &Arc<Journal>) {
-        self.lock().retain(|_, owners| {
-            owners.retain(|owner| !Arc::ptr_eq(owner, journal));
-            !owners.is_empty()
+    /// Lets the claims of `journal` yield to others.
+    pub fn close(&self, journal: &Arc<Journal>) {
+        for claim in self.lock().values_mut().flatten().filter(|claim| Arc::ptr_eq(&claim.journal, journal)) {
+            claim.closing = true;
+        }
+    }
+
+    /// Ends every claim of the journal with this file.
+    pub fn release(&self, file: &Path) {
+        self.lock().retain(|_, holders| {
+            holders.retain(|claim| claim.journal.path != file);
+            !holders.is_empty()
         });
     }
 
     /// The one transaction that holds the place of `path`.
     fn owner(&self, path: &str) -> Option<Arc<Journal>> {
         let claims = self.lock();
-        let mut holders = claims.iter().filter(|(location, _)| bare(path).starts_with(location.as_str()));
-        match (holders.next(), holders.next()) {
-            (Some((_, owners)), None) if owners.len() == 1 => Some(owners[0].clone()),
-            _ => None,
-        }
+        let holders = || {
+            let here = claims.iter().filter(|(location, _)| bare(path).starts_with(location.as_str()));
+            here.flat_map(|(_, holders)| holders)
+        };
+        let mut active = holders().filter(|claim| !claim.closing);
+        let claim = match (active.next(), active.next()) {
+            (Some(only), None) => Some(only),
+            (Some(_), Some(_)) => None,
+            (None, _) => holders().last(),
+        };
+        claim.map(|claim| claim.journal.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Arc<Journal>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Claim>>> {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -73,16 +95,30 @@ struct Message<'a> {
 }
 
 impl LogSink for Attribution {
+    /// DuckDB logs the opening before it happens and a write after it happened; an object appears when it is closed.
     fn write(&self, entry: &LogEntry<'_>) {
-        // Most entries are reads; this test spares parsing them.
-        if !entry.message.contains("\"op\":\"WRITE\"") {
+        let writes = entry.message.contains("\"op\":\"WRITE\"");
+        // Most entries are reads; these tests spare parsing them.
+        if !writes && !entry.message.contains("\"op\":\"OPEN\"") {
             return;
         }
         let Ok(message) = serde_json::from_str::<Message<'_>>(entry.message) else { return };
-        if let Some(journal) = self.owner(&message.path) {
+        let Some(journal) = self.owner(&message.path) else { return };
+        if writes {
             journal.object(&message.path);
+        } else if !is_older(&message.path, journal.began_ms) {
+            journal.opened(&message.path);
         }
     }
+}
+
+/// True if the name of a data file tells that it was made before `time_ms`: DuckDB names them by UUIDs of version 7, which
+/// begin with their time.
+fn is_older(path: &str, time_ms: u64) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let hex: String = name.chars().filter(|c| *c != '-').take(13).collect();
+    let made_ms = hex.get(..12).and_then(|time| u64::from_str_radix(time, 16).ok());
+    hex.ends_with('7') && made_ms.is_some_and(|made_ms| made_ms < time_ms)
 }
 
 /// True if the object `path` lies at the table location `location`.
@@ -112,6 +148,14 @@ mod tests {
     }
 
     #[test]
+    fn version_7_names_tell_their_age() {
+        let name = "s3://lake/eng/t/data/p=1/01a22ce3-eb1c-7ebf-a00d-1d6a5592b347.parquet";
+        assert!(is_older(name, 0x01a2_2ce3_eb1d) && !is_older(name, 0x01a2_2ce3_eb1c));
+        assert!(!is_older("s3://lake/eng/t/data/84e9386f-e3a6-4396-9c14-1e1030c1e496-deletes.parquet", u64::MAX));
+        assert!(!is_older("x", u64::MAX));
+    }
+
+    #[test]
     fn only_writes_below_a_location_with_one_holder_count() {
         let root = tempfile::tempdir().unwrap();
         let journals = JournalDir::open(root.path().to_owned()).unwrap();
@@ -122,16 +166,24 @@ mod tests {
         log(&attribution, "s3://w/n/t/data/1.parquet", "WRITE");
         log(&attribution, "s3://w/n/t/data/1.parquet", "WRITE");
         log(&attribution, "s3://w/n/t/data/2.parquet", "READ");
+        log(&attribution, "s3://w/n/t/data/9.parquet", "OPEN");
         log(&attribution, "s3://w/n/t2/data/3.parquet", "WRITE");
         log(&attribution, "/w/n/u/data/4.parquet", "WRITE");
         assert_eq!(a.entries().objects.iter().collect::<Vec<_>>(), ["s3://w/n/t/data/1.parquet"]);
+        assert_eq!(a.entries().opened.iter().collect::<Vec<_>>(), ["s3://w/n/t/data/9.parquet"]);
         assert_eq!(b.entries().objects.iter().collect::<Vec<_>>(), ["/w/n/u/data/4.parquet"]);
 
         attribution.claim("s3://w/n/t", &b);
         log(&attribution, "s3://w/n/t/data/5.parquet", "WRITE");
-        attribution.release(&b);
+        attribution.release(&b.path);
         log(&attribution, "s3://w/n/t/data/6.parquet", "WRITE");
-        assert_eq!(a.entries().objects.len(), 2);
-        assert_eq!(b.entries().objects.len(), 1);
+        assert_eq!((a.entries().objects.len(), b.entries().objects.len()), (2, 1));
+
+        attribution.close(&a);
+        log(&attribution, "s3://w/n/t/data/7.parquet", "WRITE");
+        assert_eq!(a.entries().objects.len(), 3, "late objects still count");
+        attribution.claim("s3://w/n/t", &b);
+        log(&attribution, "s3://w/n/t/data/8.parquet", "WRITE");
+        assert_eq!((a.entries().objects.len(), b.entries().objects.len()), (3, 2));
     }
 }

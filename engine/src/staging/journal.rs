@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use coldfront_common::frame::Lake;
 use serde::{Deserialize, Serialize};
@@ -22,8 +23,10 @@ pub enum Line {
     Lake { warehouse: String, catalog_uri: String },
     /// A table that the transaction writes, as it was before.
     Table(Base),
-    /// An object that was opened for writing.
+    /// An object that was written to.
     Object(String),
+    /// An object that was opened, perhaps for writing: it may have an unfinished upload, and no more is known.
+    Opened(String),
     /// COMMIT was sent: from here on only the catalog knows whether the objects are in use.
     Committing,
 }
@@ -57,7 +60,10 @@ impl From<&Lake> for LakeName {
 pub struct Entries {
     pub lake: Option<LakeName>,
     pub tables: Vec<Base>,
+    /// What the transaction wrote.
     pub objects: BTreeSet<String>,
+    /// What may have an unfinished upload besides.
+    pub opened: BTreeSet<String>,
     pub committing: bool,
 }
 
@@ -68,6 +74,9 @@ impl Entries {
             Line::Table(base) => self.tables.push(base),
             Line::Object(path) => {
                 self.objects.insert(path);
+            }
+            Line::Opened(path) => {
+                self.opened.insert(path);
             }
             Line::Committing => self.committing = true,
         }
@@ -91,8 +100,15 @@ impl Entries {
 pub struct JournalDir {
     path: PathBuf,
     next: AtomicU64,
-    /// Files of an earlier process that nobody has dealt with yet.
-    left_over: Mutex<Vec<PathBuf>>,
+    /// Journals whose transaction is over but whose objects may still be there.
+    left_over: Mutex<Vec<LeftOver>>,
+}
+
+#[derive(Debug)]
+struct LeftOver {
+    path: PathBuf,
+    /// Not to be looked at before.
+    due: Instant,
 }
 
 impl JournalDir {
@@ -102,14 +118,14 @@ impl JournalDir {
         for entry in fs::read_dir(&path)? {
             let path = entry?.path();
             if path.extension().is_some_and(|e| e == "jsonl") {
-                left_over.push(path);
+                left_over.push(LeftOver { path, due: Instant::now() });
             }
         }
         if !left_over.is_empty() {
             tracing::info!(transactions = left_over.len(), "an earlier engine left staged objects behind");
         }
         // Names never repeat across processes, so a left-over file is never appended to.
-        let start = std::time::UNIX_EPOCH.elapsed().map_or(0, |t| u64::try_from(t.as_micros()).unwrap_or(0));
+        let start = UNIX_EPOCH.elapsed().map_or(0, |t| u64::try_from(t.as_micros()).unwrap_or(0));
         Ok(Arc::new(Self { path, next: AtomicU64::new(start), left_over: Mutex::new(left_over) }))
     }
 
@@ -120,30 +136,40 @@ impl JournalDir {
         let path = self.path.join(format!("{number}.jsonl"));
         let state =
             State { file: None, pending: vec![Line::Lake { warehouse, catalog_uri }], entries: Entries::default() };
-        Arc::new(Journal { path, state: Mutex::new(state) })
+        let began_ms = UNIX_EPOCH.elapsed().map_or(0, |t| u64::try_from(t.as_millis()).unwrap_or(0));
+        Arc::new(Journal { path, began_ms, state: Mutex::new(state) })
     }
 
-    /// Takes the left-over journals of one lake; the caller deals with them or gives them back.
+    /// Takes the left-over journals of one lake that are due; the caller deals with them or gives them back.
     pub fn take_left_over(&self, lake: &LakeName) -> Vec<(PathBuf, Entries)> {
         let mut taken = Vec::new();
-        let mut left_over = self.left_over.lock().unwrap_or_else(PoisonError::into_inner);
-        left_over.retain(|path| match Entries::read(path) {
-            Ok(entries) if entries.lake.as_ref() == Some(lake) => {
-                taken.push((path.clone(), entries));
-                false
+        let now = Instant::now();
+        self.lock().retain(|LeftOver { path, due }| {
+            if *due > now {
+                return true;
             }
-            Ok(_) => true,
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "cannot read a staging journal");
-                true
+            match Entries::read(path) {
+                Ok(entries) if entries.lake.as_ref() == Some(lake) => {
+                    taken.push((path.clone(), entries));
+                    false
+                }
+                Ok(_) => true,
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "cannot read a staging journal");
+                    error.kind() != io::ErrorKind::NotFound
+                }
             }
         });
         taken
     }
 
-    /// Gives a journal back whose objects could not be removed.
-    pub fn give_back(&self, path: PathBuf) {
-        self.left_over.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+    /// Hands a journal over to whoever tidies up, to be looked at after `delay`.
+    pub fn leave(&self, path: PathBuf, delay: Duration) {
+        self.lock().push(LeftOver { path, due: Instant::now() + delay });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<LeftOver>> {
+        self.left_over.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -151,6 +177,8 @@ impl JournalDir {
 #[derive(Debug)]
 pub struct Journal {
     pub path: PathBuf,
+    /// When the transaction began, in milliseconds since 1970.
+    pub began_ms: u64,
     state: Mutex<State>,
 }
 
@@ -174,16 +202,23 @@ impl Journal {
         }
     }
 
-    /// Notes an object; false if it was known.
+    /// Notes an object that was written to; false if it was known.
     pub fn object(&self, path: &str) -> bool {
-        let mut state = self.lock();
-        if state.entries.objects.contains(path) {
-            return false;
-        }
+        let state = self.lock();
+        !state.entries.objects.contains(path) && self.note(state, Line::Object(path.to_owned()))
+    }
+
+    /// Notes an object that was opened; false if it was known.
+    pub fn opened(&self, path: &str) -> bool {
+        let state = self.lock();
+        !state.entries.opened.contains(path) && self.note(state, Line::Opened(path.to_owned()))
+    }
+
+    fn note(&self, mut state: MutexGuard<'_, State>, line: Line) -> bool {
         for line in std::mem::take(&mut state.pending) {
             self.append(&mut state, line);
         }
-        self.append(&mut state, Line::Object(path.to_owned()));
+        self.append(&mut state, line);
         true
     }
 
@@ -193,6 +228,11 @@ impl Journal {
         if state.file.is_some() {
             self.append(&mut state, Line::Committing);
         }
+    }
+
+    /// True if there is a file, that is, if anything was staged.
+    pub fn is_begun(&self) -> bool {
+        self.lock().file.is_some()
     }
 
     pub fn entries(&self) -> Entries {

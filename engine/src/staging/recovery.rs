@@ -10,6 +10,8 @@ use crate::instance::Instance;
 
 /// A commit that was sent may still be applied for this long.
 const GRACE: Duration = Duration::from_secs(60);
+/// When to try again what could not be settled.
+pub const RETRY: Duration = Duration::from_secs(15);
 /// How long the removal of one transaction's objects may take.
 const REMOVE_LIMIT: Duration = Duration::from_secs(120);
 
@@ -17,9 +19,10 @@ const REMOVE_LIMIT: Duration = Duration::from_secs(120);
 pub fn recover(instance: &Instance) {
     for (path, entries) in instance.journals.take_left_over(&(&instance.lake).into()) {
         if settle(instance, &path, &entries) {
+            instance.attribution.release(&path);
             journal::forget(&path);
         } else {
-            instance.journals.give_back(path);
+            instance.journals.leave(path, RETRY);
         }
     }
 }
@@ -45,9 +48,9 @@ fn settle(instance: &Instance, path: &Path, entries: &Entries) -> bool {
             }
         }
     }
-    match remove(&instance.lake, &entries.objects, REMOVE_LIMIT) {
+    match remove(&instance.lake, &entries.objects, &entries.opened, REMOVE_LIMIT) {
         Ok(()) => {
-            tracing::info!(path = %path.display(), objects = entries.objects.len(), "removed the staged objects of an interrupted transaction");
+            tracing::info!(path = %path.display(), objects = entries.objects.len(), "the staged objects of an interrupted transaction are gone");
             true
         }
         Err(error) => {

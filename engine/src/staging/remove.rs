@@ -11,6 +11,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 
 use super::store::{self, Place, StoreError};
+use super::uploads::{self, UploadError};
 use crate::metrics as names;
 
 /// Requests in flight at a time.
@@ -25,13 +26,20 @@ pub enum RemoveError {
     Objects { count: usize, path: String, source: object_store::Error },
     #[error("{count} staged objects could not be removed in time")]
     Time { count: usize },
+    #[error("unfinished uploads could not be given up")]
+    Uploads(#[from] UploadError),
     #[error("cannot start the clean-up of staged objects")]
     Runtime(#[source] std::io::Error),
 }
 
-/// Removes all of `objects`, in `limit` at most.
-pub fn remove(lake: &Lake, objects: &BTreeSet<String>, limit: Duration) -> Result<(), RemoveError> {
-    if objects.is_empty() {
+/// Removes all of `objects` and gives up their uploads and those of `opened`, in `limit` at most.
+pub fn remove(
+    lake: &Lake,
+    objects: &BTreeSet<String>,
+    opened: &BTreeSet<String>,
+    limit: Duration,
+) -> Result<(), RemoveError> {
+    if objects.is_empty() && opened.is_empty() {
         return Ok(());
     }
     let mut stores: HashMap<(&str, &str), Arc<dyn ObjectStore>> = HashMap::new();
@@ -51,7 +59,12 @@ pub fn remove(lake: &Lake, objects: &BTreeSet<String>, limit: Duration) -> Resul
     let count = work.len();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RemoveError::Runtime)?;
     runtime.block_on(async {
-        tokio::time::timeout(limit, remove_all(work)).await.unwrap_or(Err(RemoveError::Time { count }))
+        let all = async {
+            remove_all(work).await?;
+            uploads::give_up(lake, objects.iter().chain(opened)).await?;
+            Ok(())
+        };
+        tokio::time::timeout(limit, all).await.unwrap_or(Err(RemoveError::Time { count }))
     })?;
     counter!(names::STAGED_REMOVED_TOTAL).increment(count as u64);
     Ok(())
@@ -90,7 +103,7 @@ mod tests {
             std::fs::write(name(n), "x").unwrap();
         }
         let objects = BTreeSet::from([name(0), format!("file://{}", name(1)), name(77)]);
-        remove(&Lake::default(), &objects, Duration::from_secs(5)).unwrap();
+        remove(&Lake::default(), &objects, &BTreeSet::new(), Duration::from_secs(5)).unwrap();
         assert_eq!(std::fs::read_dir(root.path().join("a")).unwrap().count(), 1);
     }
 }

@@ -51,38 +51,89 @@ impl<'a> Place<'a> {
     }
 }
 
+/// How an S3 store is reached.
+#[derive(Clone)]
+pub struct S3Access {
+    pub key: String,
+    pub secret: String,
+    pub session_token: Option<String>,
+    pub region: String,
+    /// Base URL without the bucket.
+    pub endpoint: String,
+    pub path_style: bool,
+}
+
 /// Opens the store of `place`.
 pub fn open(lake: &Lake, place: &Place<'_>) -> Result<Arc<dyn ObjectStore>, StoreError> {
     match (place.scheme, &lake.storage) {
         ("file", _) => Ok(Arc::new(LocalFileSystem::new())),
-        ("s3" | "s3a" | "s3n", Some(storage @ Storage::S3 { .. })) => s3(storage, place.bucket),
+        ("s3" | "s3a" | "s3n", _) => match s3_access(lake) {
+            Some(access) => s3(&access, place.bucket),
+            None => Err(foreign(place)),
+        },
         ("abfs" | "abfss" | "az" | "azure", Some(Storage::Azure { connection_string })) => {
             azure(connection_string, place.bucket)
         }
-        _ => Err(StoreError::Foreign(format!("{}://{}/{}", place.scheme, place.bucket, place.key))),
+        _ => Err(foreign(place)),
     }
 }
 
-fn s3(storage: &Storage, bucket: &str) -> Result<Arc<dyn ObjectStore>, StoreError> {
-    let Storage::S3 { key, secret, endpoint, region, url_style, use_ssl } = storage else {
-        return Err(StoreError::Foreign(bucket.to_owned()));
+fn foreign(place: &Place<'_>) -> StoreError {
+    StoreError::Foreign(format!("{}://{}/{}", place.scheme, place.bucket, place.key))
+}
+
+/// The lake's S3 store, if that is what it has.
+pub fn s3_access(lake: &Lake) -> Option<S3Access> {
+    let Some(Storage::S3 { key, secret, endpoint, region, url_style, use_ssl }) = &lake.storage else { return None };
+    let scheme = if *use_ssl { "https" } else { "http" };
+    let endpoint = match endpoint {
+        Some(endpoint) if endpoint.contains("://") => endpoint.clone(),
+        Some(endpoint) => format!("{scheme}://{endpoint}"),
+        None => format!("{scheme}://s3.{region}.amazonaws.com"),
     };
+    Some(S3Access {
+        key: key.clone(),
+        secret: secret.clone(),
+        session_token: None,
+        region: region.clone(),
+        endpoint: endpoint.trim_end_matches('/').to_owned(),
+        path_style: url_style == "path",
+    })
+}
+
+impl S3Access {
+    /// URL of a bucket.
+    pub fn bucket_url(&self, bucket: &str) -> String {
+        match self.endpoint.split_once("://") {
+            Some((scheme, host)) if !self.path_style => format!("{scheme}://{bucket}.{host}"),
+            _ => format!("{}/{bucket}", self.endpoint),
+        }
+    }
+}
+
+fn s3(access: &S3Access, bucket: &str) -> Result<Arc<dyn ObjectStore>, StoreError> {
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(bucket)
-        .with_access_key_id(key)
-        .with_secret_access_key(secret)
-        .with_region(region)
-        .with_virtual_hosted_style_request(url_style != "path")
-        .with_client_options(ClientOptions::new().with_allow_http(true).with_timeout(REQUEST_LIMIT))
+        .with_access_key_id(&access.key)
+        .with_secret_access_key(&access.secret)
+        .with_region(&access.region)
+        .with_virtual_hosted_style_request(!access.path_style)
+        .with_client_options(client_options())
         .with_retry(retries());
-    if let Some(endpoint) = endpoint {
-        let url = match endpoint.contains("://") {
-            true => endpoint.clone(),
-            false => format!("{}://{endpoint}", if *use_ssl { "https" } else { "http" }),
-        };
-        builder = builder.with_endpoint(url.trim_end_matches('/'));
+    // In the virtual-host style the builder takes the bucket's own address.
+    builder = builder.with_endpoint(match access.path_style {
+        true => access.endpoint.clone(),
+        false => access.bucket_url(bucket),
+    });
+    if let Some(token) = &access.session_token {
+        builder = builder.with_token(token);
     }
     Ok(Arc::new(builder.build().map_err(StoreError::Setup)?))
+}
+
+/// For every request to a store.
+pub fn client_options() -> ClientOptions {
+    ClientOptions::new().with_allow_http(true).with_timeout(REQUEST_LIMIT)
 }
 
 /// `container` is the first part of the URL, `container@account.dfs.core.windows.net` or just the container.
@@ -90,7 +141,7 @@ fn azure(connection_string: &str, container: &str) -> Result<Arc<dyn ObjectStore
     let container = container.split('@').next().unwrap_or(container);
     let mut builder = MicrosoftAzureBuilder::new()
         .with_container_name(container)
-        .with_client_options(ClientOptions::new().with_allow_http(true).with_timeout(REQUEST_LIMIT))
+        .with_client_options(client_options())
         .with_retry(retries());
     for (name, value) in connection_string.split(';').filter_map(|part| part.split_once('=')) {
         builder = match name.trim().to_ascii_lowercase().as_str() {
@@ -134,6 +185,21 @@ mod tests {
             let place = Place::parse(local);
             assert_eq!((place.scheme, place.path().unwrap().as_ref()), ("file", "tmp/x/y"));
         }
+    }
+
+    #[test]
+    fn buckets_are_addressed_in_both_styles() {
+        let mut access = S3Access {
+            key: "k".into(),
+            secret: "s".into(),
+            session_token: None,
+            region: "r".into(),
+            endpoint: "http://host:9000".into(),
+            path_style: true,
+        };
+        assert_eq!(access.bucket_url("b"), "http://host:9000/b");
+        access.path_style = false;
+        assert_eq!(access.bucket_url("b"), "http://b.host:9000");
     }
 
     #[test]

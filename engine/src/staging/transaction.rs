@@ -8,6 +8,7 @@ use coldfront_common::ident::TableRef;
 use super::attribution::is_below;
 use super::journal::{Base, Entries, Journal};
 use super::outcome::{self, Outcome};
+use super::recovery::RETRY;
 use super::remove::remove;
 use super::target::written_tables;
 use crate::duckdb;
@@ -17,6 +18,8 @@ use crate::instance::Instance;
 
 /// How long the removal may keep a rollback waiting.
 const REMOVE_LIMIT: Duration = Duration::from_secs(10);
+/// When to look a second time for objects of a statement that was interrupted.
+const SECOND_LOOK: Duration = Duration::from_secs(2);
 /// How long to wait for the gateway to learn what became of a commit.
 const SETTLE_LIMIT: Duration = Duration::from_secs(150);
 /// How long the catalog is asked again about a commit whose answer was lost.
@@ -49,13 +52,15 @@ pub struct WriteStaging {
     instance: Arc<Instance>,
     journal: Arc<Journal>,
     tables: Vec<TableRef>,
+    /// A statement ended early, so that uploads may still be under way.
+    pub interrupted: bool,
     resolved: bool,
 }
 
 impl WriteStaging {
     pub fn new(instance: Arc<Instance>) -> Self {
         let journal = instance.journals.begin(&instance.lake);
-        Self { instance, journal, tables: Vec::new(), resolved: false }
+        Self { instance, journal, tables: Vec::new(), interrupted: false, resolved: false }
     }
 
     /// Gets ready for a statement: from now on, objects at the tables it writes are attributed to this transaction.
@@ -173,29 +178,36 @@ impl WriteStaging {
         if std::mem::replace(&mut self.resolved, true) {
             return;
         }
-        self.instance.attribution.release(&self.journal);
-        let mut objects = self.journal.entries().objects;
+        self.instance.attribution.close(&self.journal);
+        let Entries { mut objects, opened, .. } = self.journal.entries();
         objects.retain(|object| !kept.iter().any(|location| is_below(object, location)));
-        match remove(&self.instance.lake, &objects, REMOVE_LIMIT) {
-            Ok(()) => self.journal.forget(),
+        match remove(&self.instance.lake, &objects, &opened, REMOVE_LIMIT) {
+            // DuckDB's upload threads do not stop with the statement.
+            Ok(()) if self.interrupted && self.journal.is_begun() => {
+                self.instance.journals.leave(self.journal.path.clone(), SECOND_LOOK);
+            }
+            Ok(()) => {
+                self.instance.attribution.release(&self.journal.path);
+                self.journal.forget();
+            }
             Err(error) => {
                 let chain = anyhow::Error::from(error);
                 tracing::warn!("{chain:#}; it will be tried again");
-                self.instance.journals.give_back(self.journal.path.clone());
+                self.instance.journals.leave(self.journal.path.clone(), RETRY);
             }
         }
     }
 
     fn forget(&mut self) {
         self.resolved = true;
-        self.instance.attribution.release(&self.journal);
+        self.instance.attribution.release(&self.journal.path);
         self.journal.forget();
     }
 
     fn leave_to_recovery(&mut self) {
         self.resolved = true;
-        self.instance.attribution.release(&self.journal);
-        self.instance.journals.give_back(self.journal.path.clone());
+        self.instance.attribution.release(&self.journal.path);
+        self.instance.journals.leave(self.journal.path.clone(), RETRY);
     }
 }
 
@@ -216,6 +228,7 @@ fn unknown(event: &CommitEvent) -> Option<String> {
 impl Drop for WriteStaging {
     /// A transaction that is dropped was lost with its connection.
     fn drop(&mut self) {
+        self.interrupted = true;
         self.undo();
     }
 }
