@@ -6,6 +6,7 @@ import itertools
 import os
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -13,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "lib"))
 
+from gate import Gate  # noqa: E402
 from stack import LOCAL, Postgres, Stack  # noqa: E402
 
 os.umask(0o022)  # PostgreSQL's user has to pass through our directories
@@ -65,6 +67,37 @@ def own_stack(request):
     with made:
         yield made
         made.keep = request.session.testsfailed > failed
+
+
+@dataclass
+class Gates:
+    catalog: Gate
+    store: Gate
+    stack: Stack
+
+    def put_in(self) -> None:
+        weed, catalog = self.stack.weed, f"http://127.0.0.1:{self.catalog.port}"
+        with self.stack.connect() as db:
+            db.execute(f"ALTER DATABASE {self.stack.pg.dbname} SET coldfront.lakekeeper_endpoint = '{catalog}'")
+            set_secret = "SELECT coldfront.set_storage_secret(%s, %s, %s, region => %s)"
+            db.execute(set_secret, [weed.access_key, weed.secret_key, f"http://127.0.0.1:{self.store.port}", weed.region])
+            set_secret = "SELECT coldfront.set_catalog_secret(%s, %s, %s)"
+            db.execute(set_secret, [weed.access_key, weed.secret_key, f"{catalog}/v1/oauth/tokens"])
+
+    def reset(self) -> None:
+        for gate in (self.catalog, self.store):
+            gate.forget_faults()
+            gate.open()
+
+
+@pytest.fixture(scope="module")
+def gates(own_stack):
+    """Gates in front of this file's catalog and object store, in use by every session: `gates.catalog`, `gates.store`."""
+    weed = own_stack.weed
+    with Gate(weed.ports["iceberg"]) as catalog, Gate(weed.ports["s3"]) as store:
+        made = Gates(catalog, store, own_stack)
+        made.put_in()
+        yield made
 
 
 @pytest.fixture

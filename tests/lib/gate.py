@@ -6,6 +6,9 @@
         gate.open()
         gate.lose_answer(b"POST /v1/")  # the next request that holds these bytes is carried out, its answer is lost
         gate.answer(b"POST /v1/", 503)  # it is answered so, and never carried out
+        gate.hold(b"POST /v1/")         # when it comes, it and everything after it hangs; gate.held says that it came
+        gate.hold_answer(b"POST /v1/")  # it is carried out, then everything hangs
+    A held request is dropped by close() and carried out by open().
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ from dataclasses import dataclass, field
 class Fault:
     match: bytes
     times: int
-    status: int | None  # None: carried out, answer lost
+    status: int | None = None  # None: carried out, answer lost
+    hold: str = ""  # "request" or "answer": hang from there on
 
 
 @dataclass
@@ -33,6 +37,7 @@ class Gate:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _listener: socket.socket | None = None
     _hanging: threading.Event = field(default_factory=threading.Event)
+    held: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> "Gate":
         self.open()
@@ -65,10 +70,23 @@ class Gate:
         self._hanging.set()
 
     def lose_answer(self, match: bytes, times: int = 1) -> None:
-        self._faults.append(Fault(match, times, None))
+        self._faults.append(Fault(match, times))
 
     def answer(self, match: bytes, status: int, times: int = 1) -> None:
         self._faults.append(Fault(match, times, status))
+
+    def hold(self, match: bytes) -> None:
+        self._hold(match, "request")
+
+    def hold_answer(self, match: bytes) -> None:
+        self._hold(match, "answer")
+
+    def _hold(self, match: bytes, where: str) -> None:
+        self.held.clear()
+        self._faults.append(Fault(match, 1, hold=where))
+
+    def forget_faults(self) -> None:
+        self._faults.clear()
 
     @property
     def faults_left(self) -> int:
@@ -111,7 +129,7 @@ class Gate:
             server.close()
 
     def _pump(self, client: socket.socket, server: socket.socket) -> None:
-        losing = False
+        losing = holding = False
         with selectors.DefaultSelector() as selector:
             selector.register(client, selectors.EVENT_READ)
             selector.register(server, selectors.EVENT_READ)
@@ -125,14 +143,26 @@ class Gate:
                     if key.fileobj is server:
                         if losing:
                             return
+                        if holding:
+                            holding = False
+                            self._begin_to_hang()
+                            self._wait_while_hanging(client)
                         client.sendall(data)
                         continue
                     fault = self._take(data)
                     if fault is not None and fault.status is not None:
                         client.sendall(_response(fault.status))
                         return
-                    losing = losing or fault is not None
+                    if fault is not None and fault.hold == "request":
+                        self._begin_to_hang()
+                        self._wait_while_hanging(client)
+                    holding = holding or (fault is not None and fault.hold == "answer")
+                    losing = losing or (fault is not None and not fault.hold)
                     server.sendall(data)
+
+    def _begin_to_hang(self) -> None:
+        self._hanging.set()
+        self.held.set()
 
     def _wait_while_hanging(self, client: socket.socket) -> None:
         while self._hanging.is_set():

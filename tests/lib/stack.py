@@ -297,7 +297,7 @@ class Postgres:
         """Arguments for subprocess: the unprivileged user when we are root, and PostgreSQL's own libraries.
 
         The libraries have no run path, so without this dblink and friends pick up the system's libpq."""
-        env = {k: v for k, v in os.environ.items() if not k.startswith("PG")}
+        env = {k: v for k, v in os.environ.items() if not k.startswith("PG") and k != "RUST_BACKTRACE"}
         env.update(LD_LIBRARY_PATH=str(PG_HOME / "lib"), LC_ALL="C.UTF-8", TZ="UTC")
         if self.account is None:
             return {"env": env}
