@@ -72,8 +72,9 @@ impl Doom {
                 "Roll back the whole transaction, or keep cold writes out of savepoints and EXCEPTION blocks.",
             ),
             Self::Lost => Error::EngineLost {
-                cause: "The engine ended after this transaction had written to a cold table; nothing of it is kept."
-                    .into(),
+                cause:
+                    "The engine ended while this transaction held cold rows or a snapshot in it; nothing of it is kept."
+                        .into(),
             },
             Self::Failed => Error::refused(
                 sqlstate::FEATURE_NOT_SUPPORTED,
@@ -103,9 +104,14 @@ pub fn ensure_connected() -> Result<()> {
 
 /// [`ensure_connected`], waiting at most so long for an engine that is starting.
 pub fn ensure_connected_within(wait_ms: i32) -> Result<()> {
-    let fresh = with(|s| s.connection.as_ref().is_some_and(Connection::is_healthy));
-    let settled = with(|s| s.txn.used);
-    if fresh && (settled || !lake::changed()) {
+    let in_use = with(|s| s.txn.used);
+    let fresh = with(|s| match &mut s.connection {
+        // An engine that ended while nothing depended on it is no reason to fail.
+        Some(connection) if !in_use => connection.is_alive(),
+        Some(connection) => connection.is_healthy(),
+        None => false,
+    });
+    if fresh && (in_use || !lake::changed()) {
         return Ok(());
     }
     let lake = lake::current()?;
@@ -294,9 +300,10 @@ impl Session {
         }
     }
 
-    /// Forgets a connection that cannot be used. A write in it is lost.
+    /// Forgets a connection that cannot be used. Writes in it are lost, and so is the one snapshot of a transaction.
     fn drop_connection(&mut self) {
-        if self.connection.take().is_some() && self.txn.writes > 0 {
+        let held = self.txn.writes > 0 || (self.txn.used && xact::uses_one_snapshot());
+        if self.connection.take().is_some() && held {
             self.txn.doomed.get_or_insert(Doom::Lost);
         }
     }

@@ -44,13 +44,24 @@ impl Connection {
 
     /// Sends a request with a JSON payload; the answer is fetched by [`Connection::wait`].
     pub fn send<T: serde::Serialize>(&mut self, kind: Kind, payload: &T) -> Result<u32> {
-        if let Some(posted) = self.unsettled.take() {
-            while self.socket.receive(Interrupts::Serve, posted)?.seq != posted {}
-        }
+        self.settle()?;
         let seq = self.take_seq();
         self.socket.send(&frame::encode_json(kind, seq, payload))?;
         self.in_flight = Some(seq);
         Ok(seq)
+    }
+
+    /// Waits for the answer to what was posted.
+    fn settle(&mut self) -> Result<()> {
+        if let Some(posted) = self.unsettled.take() {
+            while self.socket.receive(Interrupts::Serve, posted)?.seq != posted {}
+        }
+        Ok(())
+    }
+
+    /// Whether the engine is still there, looked at before a transaction depends on it.
+    pub fn is_alive(&mut self) -> bool {
+        self.is_healthy() && self.settle().is_ok() && !self.socket.is_readable()
     }
 
     /// Sends part of an input, which is never answered.

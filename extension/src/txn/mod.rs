@@ -49,10 +49,10 @@ fn pre_commit() -> Result<()> {
         if !s.txn.used {
             return Ok(());
         }
-        s.refuse_doomed()?;
         if s.txn.writes == 0 {
             return Ok(());
         }
+        s.refuse_doomed()?;
         check_serializable();
         let outcome = s.connection()?.call(Kind::Commit, Kind::Done, &(), Interrupts::Hold);
         if outcome.is_err() {
