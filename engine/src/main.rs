@@ -92,8 +92,9 @@ fn start(settings: &Settings, state: &StateDir) -> anyhow::Result<Arc<Server>> {
         spill_limit_mb: settings.spill_limit_mb,
     };
     let journals = JournalDir::open(state.journal_dir()).context("cannot read the staging journals")?;
-    let (opened, openings) = std::sync::mpsc::channel();
-    let engine = Engine::start(Instances::new(limits, gateway, journals, opened), spill, openings)?;
+    let (wake, woken) = std::sync::mpsc::channel();
+    let instances = Instances::new(limits, gateway, journals, wake.clone());
+    let engine = Engine::start(instances, spill, (wake, woken))?;
     Ok(Server::bind(engine, &settings.socket)?)
 }
 

@@ -39,10 +39,10 @@ pub fn storage_secret(lake: &Lake) -> Option<String> {
             if let Some(endpoint) = endpoint {
                 options.push(format!("ENDPOINT {}", literal(without_scheme(endpoint))));
             }
-            Some(format!("CREATE SECRET coldfront_storage ({})", options.join(", ")))
+            Some(format!("CREATE OR REPLACE SECRET coldfront_storage ({})", options.join(", ")))
         }
         Storage::Azure { connection_string } => Some(format!(
-            "CREATE SECRET coldfront_storage (TYPE azure, CONNECTION_STRING {})",
+            "CREATE OR REPLACE SECRET coldfront_storage (TYPE azure, CONNECTION_STRING {})",
             literal(connection_string)
         )),
         Storage::Vended { .. } => None,
@@ -51,7 +51,7 @@ pub fn storage_secret(lake: &Lake) -> Option<String> {
 
 /// Creates the secret for the catalog.
 pub fn catalog_secret(endpoint: &Endpoint<'_>) -> String {
-    format!("CREATE SECRET coldfront_catalog (TYPE iceberg, TOKEN {})", literal(endpoint.token))
+    format!("CREATE OR REPLACE SECRET coldfront_catalog (TYPE iceberg, TOKEN {})", literal(endpoint.token))
 }
 
 /// Attaches the catalog under `alias`.

@@ -5,14 +5,14 @@
 //! failed, so nothing has to be restarted after an outage.
 
 pub mod attach;
+mod blank;
 mod inputs;
+mod pool;
 pub mod settings;
 mod stats;
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use coldfront_common::frame::{Failure, Lake, TableStats};
@@ -25,14 +25,14 @@ use crate::failure::{self, Surroundings, failure};
 use crate::gateway::{Gateway, RegisterError, Registration};
 use crate::metrics as names;
 use crate::server::{Request, SessionInputs};
-use crate::staging::{Attribution, JournalDir, LOG_STORAGE};
+use crate::staging::{Attribution, JournalDir};
+pub use pool::Instances;
+
 use attach::{Endpoint, PURGE_ALIAS};
+use blank::Blank;
 use inputs::ConnectionInputs;
 use settings::Limits;
 use stats::StatsCache;
-
-/// Extensions every instance loads, in an order that satisfies their dependencies.
-const EXTENSIONS: &[&str] = &["avro", "httpfs", "icu", "json", "iceberg"];
 
 /// One instance.
 pub struct Instance {
@@ -42,7 +42,12 @@ pub struct Instance {
     inputs: Arc<ConnectionInputs>,
     /// The lake's place in the gateway; an error if no catalog is configured.
     registration: Result<Registration, RegisterError>,
-    attached: Mutex<Attached>,
+    /// Held while something is attached.
+    attaching: Mutex<Secrets>,
+    /// The catalog is attached as `ice`.
+    ice: AtomicBool,
+    /// The catalog is attached as `ice_drop_purge`.
+    purge: AtomicBool,
     stats: Arc<StatsCache>,
     pub attribution: Arc<Attribution>,
     pub journals: Arc<JournalDir>,
@@ -51,12 +56,11 @@ pub struct Instance {
     broken: AtomicBool,
 }
 
+/// Which secrets the instance has.
 #[derive(Default)]
-struct Attached {
+struct Secrets {
     storage: bool,
     catalog: bool,
-    ice: bool,
-    purge: bool,
 }
 
 /// A connection whose statements see the inputs of one session.
@@ -67,38 +71,33 @@ pub struct SessionConnection {
 }
 
 impl Instance {
-    fn open(shared: &Instances, number: u64, lake: Lake) -> Result<Arc<Self>, Error> {
-        let database = Database::open(&shared.limits.open_settings(number))?;
+    /// Gives a blank its lake. Contacts nothing.
+    fn new(blank: Blank, lake: Lake, gateway: &Gateway, journals: Arc<JournalDir>) -> Result<Arc<Self>, Error> {
+        let Blank { number, database, inputs, attribution, limits } = blank;
         let mut connection = database.connect()?;
-        for name in EXTENSIONS.iter().chain(attach::extra_extensions(&lake)) {
+        for name in attach::extra_extensions(&lake) {
             connection.execute(&format!("LOAD {name}"))?;
         }
-        connection.execute(&settings::instance_sql())?;
-        let attribution = Arc::new(Attribution::default());
-        database.register_log(LOG_STORAGE, attribution.clone())?;
-        connection.execute(&Attribution::enable_sql())?;
-        let inputs = ConnectionInputs::new(&database);
-        database.serve_inputs(inputs.clone())?;
-        gauge!(names::INSTANCES).increment(1);
-        let registration = shared.gateway.register(&lake);
+        let registration = gateway.register(&lake);
         let stats = Arc::new(StatsCache::default());
         if let Ok(registration) = &registration {
             StatsCache::follow(&stats, registration);
         }
-        let attached = Mutex::default();
-        let journals = shared.journals.clone();
+        gauge!(names::INSTANCES).increment(1);
         Ok(Arc::new(Self {
             number,
             lake,
             database,
             inputs,
             registration,
-            attached,
+            attaching: Mutex::default(),
+            ice: AtomicBool::default(),
+            purge: AtomicBool::default(),
             stats,
             attribution,
             journals,
-            limits: shared.limits.clone(),
-            broken: AtomicBool::new(false),
+            limits,
+            broken: AtomicBool::default(),
         }))
     }
 
@@ -115,41 +114,35 @@ impl Instance {
         self.registration.as_ref().ok()
     }
 
-    /// True if `sql` needs an attachment that is not there yet.
+    /// True if `sql` needs an attachment that is not there yet. Never waits.
     pub fn lacks_attachment(&self, sql: &str) -> bool {
-        let attached = self.attached();
-        (attach::mentions(sql, CATALOG_ALIAS) && !attached.ice)
-            || (attach::mentions(sql, PURGE_ALIAS) && !attached.purge)
+        let lacks = |alias, attached: &AtomicBool| !attached.load(Ordering::Acquire) && attach::mentions(sql, alias);
+        lacks(CATALOG_ALIAS, &self.ice) || lacks(PURGE_ALIAS, &self.purge)
     }
 
-    /// Attaches what `sql` mentions, on behalf of `request`.
+    /// Attaches what `sql` mentions, on behalf of `request`. What fails is tried again by the next statement.
     pub fn attach_for(&self, sql: &str, request: &Request) -> Result<(), Failure> {
         let explain = |error: Error| self.explain(&error, request.began);
-        let registration = match &self.registration {
-            Ok(registration) => registration,
-            Err(error) => return Err(no_catalog(error)),
-        };
-        let mut attached = self.attached();
+        let registration = self.registration.as_ref().map_err(no_catalog)?;
+        let endpoint = Endpoint { uri: &registration.endpoint, token: &registration.token };
+        let mut secrets = self.attaching.lock().unwrap_or_else(PoisonError::into_inner);
         let mut connection = self.database.connect().map_err(explain)?;
         let mut run = |sql: &str| request.call(connection.interrupter(), || connection.execute(sql)).map_err(explain);
-        let endpoint = Endpoint { uri: &registration.endpoint, token: &registration.token };
-        if !attached.storage {
+        if !secrets.storage {
             if let Some(secret) = attach::storage_secret(&self.lake) {
                 run(&secret)?;
             }
-            attached.storage = true;
+            secrets.storage = true;
         }
-        if !attached.catalog {
+        if !secrets.catalog {
             run(&attach::catalog_secret(&endpoint))?;
-            attached.catalog = true;
+            secrets.catalog = true;
         }
-        if attach::mentions(sql, CATALOG_ALIAS) && !attached.ice {
-            run(&attach::attach(&self.lake, &endpoint, CATALOG_ALIAS))?;
-            attached.ice = true;
-        }
-        if attach::mentions(sql, PURGE_ALIAS) && !attached.purge {
-            run(&attach::attach(&self.lake, &endpoint, PURGE_ALIAS))?;
-            attached.purge = true;
+        for (alias, attached) in [(CATALOG_ALIAS, &self.ice), (PURGE_ALIAS, &self.purge)] {
+            if attach::mentions(sql, alias) && !attached.load(Ordering::Acquire) {
+                run(&attach::attach(&self.lake, &endpoint, alias))?;
+                attached.store(true, Ordering::Release);
+            }
         }
         Ok(())
     }
@@ -176,10 +169,6 @@ impl Instance {
     pub fn table_stats(&self, namespace: &str, table: &str, fresh: bool) -> Result<TableStats, Failure> {
         let registration = self.registration.as_ref().map_err(no_catalog)?;
         self.stats.get(registration, namespace, table, fresh).map_err(|e| failure::from_catalog(&e))
-    }
-
-    fn attached(&self) -> MutexGuard<'_, Attached> {
-        self.attached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -219,63 +208,5 @@ impl SessionConnection {
 impl Drop for SessionConnection {
     fn drop(&mut self) {
         self.inputs.remove(self.connection.id());
-    }
-}
-
-/// All instances of the process.
-pub struct Instances {
-    limits: Limits,
-    gateway: Gateway,
-    journals: Arc<JournalDir>,
-    /// Told when an instance was opened.
-    opened: Sender<()>,
-    next: AtomicU64,
-    newest: Mutex<HashMap<String, Arc<Instance>>>,
-}
-
-impl Instances {
-    /// `opened` is told whenever an instance was opened.
-    pub fn new(limits: Limits, gateway: Gateway, journals: Arc<JournalDir>, opened: Sender<()>) -> Self {
-        Self { limits, gateway, journals, opened, next: AtomicU64::new(1), newest: Mutex::default() }
-    }
-
-    /// The instance for `database` and `lake`, opened if need be.
-    pub fn acquire(&self, database: &str, lake: &Lake) -> Result<Arc<Instance>, Failure> {
-        if let Some(instance) = self.newest().get(database)
-            && instance.lake == *lake
-            && !instance.is_broken()
-        {
-            return Ok(instance.clone());
-        }
-        // Opened outside the lock: it takes most of a second. Two sessions may race; the second keeps the first's.
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let instance = Instance::open(self, number, lake.clone()).map_err(|error| {
-            let at = Surroundings { lake, registration: None, limits: &self.limits, since: Instant::now() };
-            failure::from_duckdb(&error, &at)
-        })?;
-        tracing::info!(instance = number, database, ?lake, "opened a DuckDB instance");
-        let mut newest = self.newest();
-        if let Some(other) = newest.get(database)
-            && other.lake == *lake
-            && !other.is_broken()
-        {
-            return Ok(other.clone());
-        }
-        let replaced = newest.insert(database.to_owned(), instance.clone());
-        drop(newest);
-        // Closing may take a while, so not under the lock.
-        drop(replaced);
-        // Nobody listens while the engine stops.
-        let _ = self.opened.send(());
-        Ok(instance)
-    }
-
-    /// The newest instance of each database.
-    pub fn all(&self) -> Vec<Arc<Instance>> {
-        self.newest().values().cloned().collect()
-    }
-
-    fn newest(&self) -> MutexGuard<'_, HashMap<String, Arc<Instance>>> {
-        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -107,6 +107,7 @@ impl Server {
         let _ = self.listener.set_nonblocking(true);
         let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
         self.sessions.stop();
+        self.engine.join();
     }
 
     /// Sessions connected now.
