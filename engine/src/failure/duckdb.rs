@@ -157,6 +157,7 @@ fn of_problem(problem: &Problem, detail: Option<String>) -> Failure {
 /// The catalog is well and said no.
 fn of_refusal(error: &Error, detail: String) -> Failure {
     let state = match error.message.as_str() {
+        text if text.contains("AlreadyExists") && text.contains("/namespaces' ") => rules::state::DUPLICATE_SCHEMA,
         text if text.contains("AlreadyExists") => sqlstate::DUPLICATE_TABLE,
         text if text.contains("Conflict_409") => sqlstate::SERIALIZATION_FAILURE,
         text if text.contains("NoSuchNamespace") => rules::state::UNDEFINED_SCHEMA,
@@ -166,12 +167,21 @@ fn of_refusal(error: &Error, detail: String) -> Failure {
         text if text.contains("BadRequest_400") => sqlstate::INVALID_PARAMETER,
         _ => sqlstate::IO_ERROR,
     };
-    let said = error.message.split_once("message").map_or(detail.as_str(), |(_, rest)| rest);
-    let said = said.trim_start_matches([':', ' ', '"']).lines().next().unwrap_or_default().trim_end_matches('"');
-    Failure {
-        detail: Some(detail.clone()),
-        ..failure(state, format!("the Iceberg catalog refused the request: {said}"))
+    let said = said_by_catalog(&error.message).unwrap_or_else(|| detail.clone());
+    Failure { detail: Some(detail), ..failure(state, format!("the Iceberg catalog refused the request: {said}")) }
+}
+
+/// The catalog's own words in an error of DuckDB, which quotes the answer's body in one of several ways.
+fn said_by_catalog(text: &str) -> Option<String> {
+    if let Some(at) = text.find("{\"error\"") {
+        let mut answers = serde_json::Deserializer::from_str(&text[at..]).into_iter::<serde_json::Value>();
+        if let Some(Ok(answer)) = answers.next() {
+            return answer["error"]["message"].as_str().map(str::to_owned);
+        }
     }
+    let (_, rest) = text.split_once("message")?;
+    let line = rest.trim_start_matches([':', ' ', '"']).lines().next()?;
+    Some(line.trim_end_matches('"').to_owned())
 }
 
 /// True if the text is about a request to the object store.
@@ -298,6 +308,17 @@ mod tests {
         ] {
             assert_eq!(map(text).sqlstate, state, "{text}");
         }
+    }
+
+    #[test]
+    fn the_words_of_the_catalog_are_found() {
+        let body =
+            "Request to 'x' returned 409, body: {\"error\":{\"message\":\"namespace t already exists\",\"code\":409}}";
+        assert_eq!(said_by_catalog(body).unwrap(), "namespace t already exists");
+        let quoted = "GetTableInformation endpoint returned response code X with message \"no such thing\"";
+        assert_eq!(said_by_catalog(quoted).unwrap(), "no such thing");
+        assert_eq!(said_by_catalog("(Conflict_409).\n message: it changed\n type: T").unwrap(), "it changed");
+        assert_eq!(said_by_catalog("nothing"), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod remove;
 mod store;
 mod target;
 mod transaction;
-mod uploads;
+pub mod uploads;
 
 pub use attribution::{Attribution, LOG_STORAGE};
 pub use journal::JournalDir;

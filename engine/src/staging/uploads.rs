@@ -68,6 +68,15 @@ pub async fn give_up(lake: &Lake, objects: impl Iterator<Item = &String>) -> Res
     Ok(())
 }
 
+/// Names of the objects below `url` that have an unfinished upload.
+pub async fn unfinished(lake: &Lake, url: &str) -> Result<Vec<String>, UploadError> {
+    let Some(access) = store::s3_access(lake) else { return Ok(Vec::new()) };
+    let place = Place::parse(url);
+    let client = ReqwestConnector::default().connect(&store::client_options()).map_err(UploadError::Setup)?;
+    let bucket = Bucket { access: &access, url: access.bucket_url(place.bucket), client: &client };
+    Ok(bucket.uploads(place.key).await?.into_iter().map(|upload| upload.key).collect())
+}
+
 struct Bucket<'a> {
     access: &'a S3Access,
     url: String,

@@ -13,6 +13,8 @@ use serde_json::json;
 
 pub const KEY: &str = "GATEWAYTESTKEY";
 pub const SECRET: &str = "gateway-test-secret";
+/// May read and list, not write; same secret.
+pub const READER_KEY: &str = "GATEWAYTESTREADER";
 pub const WAREHOUSE: &str = "lake";
 
 /// A `weed server` with one table bucket; killed and removed when dropped.
@@ -30,7 +32,8 @@ impl SeaweedFs {
         assert!(weed.exists(), "{} is missing: run `make deps`, or set COLDFRONT_WEED", weed.display());
         let directory = tempfile::tempdir().unwrap();
         let identities = json!({"identities": [{"name": "admin", "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
-            "actions": ["Admin", "Read", "Write", "List", "Tagging"]}]});
+            "actions": ["Admin", "Read", "Write", "List", "Tagging"]},
+            {"name": "reader", "credentials": [{"accessKey": READER_KEY, "secretKey": SECRET}], "actions": ["Read", "List"]}]});
         fs::write(directory.path().join("s3.json"), identities.to_string()).unwrap();
         let ports = free_ports::<9>();
         let [master, master_grpc, volume, volume_grpc, filer, filer_grpc, s3, s3_grpc, catalog_port] = ports;

@@ -72,6 +72,12 @@ impl Engine {
         client
     }
 
+    pub fn client_at(&self, lake: Lake) -> Client {
+        let mut client = Client::connect(&self.socket());
+        client.hello_to("lake", PROTOCOL_VERSION, lake).unwrap();
+        client
+    }
+
     pub fn signal(&self, signal: rustix::process::Signal) {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }
@@ -142,8 +148,11 @@ impl Client {
     }
 
     pub fn hello(&mut self, database: &str, version: u32) -> Result<Frame, Failure> {
-        let hello = Hello { version, database: database.into(), pid: 1, lake: Lake::default() };
-        self.call(Kind::Hello, &hello)
+        self.hello_to(database, version, Lake::default())
+    }
+
+    pub fn hello_to(&mut self, database: &str, version: u32, lake: Lake) -> Result<Frame, Failure> {
+        self.call(Kind::Hello, &Hello { version, database: database.into(), pid: 1, lake })
     }
 
     /// Sends a request; returns its number.
