@@ -11,6 +11,7 @@ mod database;
 mod error;
 mod input;
 mod log;
+mod profile;
 mod stream;
 
 pub use connection::{Connection, Interrupter};
@@ -18,4 +19,5 @@ pub use database::{Database, library_version};
 pub use error::{Error, Kind};
 pub use input::{BatchSource, INPUT_FUNCTION, InputReader, InputSource};
 pub use log::{LogEntry, LogSink};
+pub use profile::ENABLE_SQL as PROFILE_SQL;
 pub use stream::ResultStream;

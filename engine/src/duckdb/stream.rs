@@ -10,6 +10,7 @@ use libduckdb_sys as ffi;
 use super::connection::{OwnedResult, RawConnection};
 use super::convert::{ArrowOptions, Chunk, LogicalTypes};
 use super::error::Error;
+use super::profile;
 
 /// The rows of one statement. Dropping it early stops the statement.
 pub struct ResultStream {
@@ -17,7 +18,7 @@ pub struct ResultStream {
     options: ArrowOptions,
     schema: SchemaRef,
     /// Keeps the connection open for as long as the result lives; declared last so that it is dropped last.
-    _connection: Arc<RawConnection>,
+    connection: Arc<RawConnection>,
 }
 
 // SAFETY: a result may be used from any thread, by one at a time, which `&mut self` ensures.
@@ -38,11 +39,16 @@ impl ResultStream {
                 .push(unsafe { std::ffi::CStr::from_ptr(ffi::duckdb_column_name(&mut result.raw, column)) }.to_owned());
         }
         let schema = options.schema(&names, &mut types)?;
-        Ok(Self { result, options, schema, _connection: connection })
+        Ok(Self { result, options, schema, connection })
     }
 
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// Files that the statement's scans read, if they read any. To be asked at the end of the stream.
+    pub fn files_read(&self) -> Option<u64> {
+        profile::files_read(&self.connection)
     }
 
     /// The next rows, as many as DuckDB hands out at a time; `None` at the end.

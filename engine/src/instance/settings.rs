@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::duckdb::PROFILE_SQL;
+
 /// What DuckDB collects of a streamed result before it hands out the first row. Its default of 1 MB keeps the rows of a
 /// selective scan back for long; much less than this costs throughput, and next to nothing makes it hang.
 const STREAM_BUFFER: &str = "256KB";
@@ -12,7 +14,7 @@ const UPLOAD_MAX: &str = "50GB";
 
 /// SQL that every new connection runs.
 pub fn connection_sql() -> String {
-    format!("SET streaming_buffer_size = '{STREAM_BUFFER}'")
+    format!("SET streaming_buffer_size = '{STREAM_BUFFER}'; {PROFILE_SQL}")
 }
 
 /// SQL that an instance runs once, after its extensions are loaded.

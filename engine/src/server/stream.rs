@@ -107,6 +107,7 @@ impl Stream {
                 if self.batch_is_full() { self.close_batch() } else { Ok(()) }
             }
             Ok(None) => {
+                self.end.files = live.files_read();
                 self.live = None;
                 self.close_batch()
             }
