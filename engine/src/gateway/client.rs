@@ -55,6 +55,40 @@ pub fn load_table(lake: &Registration, namespace: &[&str], table: &str) -> Resul
     })
 }
 
+/// The credentials that the catalog hands out for a table's files: the properties of each, with the prefix of the
+/// locations they are for.
+pub fn table_credentials(
+    lake: &Registration,
+    namespace: &[&str],
+    table: &str,
+) -> Result<Vec<(String, HashMap<String, String>)>, ClientError> {
+    #[derive(Deserialize)]
+    struct Credential {
+        prefix: String,
+        config: HashMap<String, String>,
+    }
+    #[derive(Deserialize)]
+    struct Delegated {
+        #[serde(default, rename = "storage-credentials")]
+        credentials: Vec<Credential>,
+        #[serde(default)]
+        config: HashMap<String, String>,
+    }
+    lake.block_on(async {
+        let entry = &*lake.entry;
+        let what = table_name(namespace, table);
+        let path = table_path(entry, namespace, table).await?;
+        let mut headers = plain_headers();
+        headers.insert("x-iceberg-access-delegation", HeaderValue::from_static("vended-credentials"));
+        let answer = ask_with(entry, Method::GET, path, &what, headers).await?;
+        let delegated: Delegated = parse(entry, &what, &answer)?;
+        let mut all: Vec<_> = delegated.credentials.into_iter().map(|c| (c.prefix, c.config)).collect();
+        // What is not in the list of credentials is for everything.
+        all.push((String::new(), delegated.config));
+        Ok(all)
+    })
+}
+
 /// Removes a table from the catalog; with `purge`, the catalog is asked to remove its files too.
 pub fn drop_table(lake: &Registration, namespace: &[&str], table: &str, purge: bool) -> Result<(), ClientError> {
     lake.block_on(async {
@@ -119,10 +153,24 @@ async fn base_path(entry: &Entry) -> Result<String, ClientError> {
     })
 }
 
-async fn ask(entry: &Entry, method: Method, path_and_query: String, what: &str) -> Result<Bytes, ClientError> {
+fn plain_headers() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     headers.insert(USER_AGENT, HeaderValue::from_static(concat!("coldfront-engine/", env!("CARGO_PKG_VERSION"))));
+    headers
+}
+
+async fn ask(entry: &Entry, method: Method, path_and_query: String, what: &str) -> Result<Bytes, ClientError> {
+    ask_with(entry, method, path_and_query, what, plain_headers()).await
+}
+
+async fn ask_with(
+    entry: &Entry,
+    method: Method,
+    path_and_query: String,
+    what: &str,
+    headers: HeaderMap,
+) -> Result<Bytes, ClientError> {
     let request = UpstreamRequest { method, path_and_query, headers, body: RequestBody::empty(), limit: ANSWER_LIMIT };
     let response = entry.upstream.send(request).await.map_err(|error| unanswered(entry, &error))?;
     entry.problems.answered();

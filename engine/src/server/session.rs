@@ -25,7 +25,8 @@ pub struct Session {
     /// Stands for work that no request waits for, so that the end of the session can stop it.
     pub background: Arc<Request>,
     hello: OnceLock<Hello>,
-    secrets: OnceLock<Vec<String>>,
+    /// What may appear in no answer.
+    secrets: Mutex<Vec<String>>,
     socket: UnixStream,
     writing: Mutex<()>,
     over: AtomicBool,
@@ -43,7 +44,7 @@ impl Session {
             inputs: Arc::default(),
             background: Request::new(0),
             hello: OnceLock::new(),
-            secrets: OnceLock::new(),
+            secrets: Mutex::default(),
             socket,
             writing: Mutex::default(),
             over: AtomicBool::new(false),
@@ -58,8 +59,13 @@ impl Session {
 
     /// Remembers who the client is. False if it said so before.
     pub fn set_hello(&self, hello: Hello) -> bool {
-        let _ = self.secrets.set(hello.lake.secrets());
+        self.add_secrets(hello.lake.secrets());
         self.hello.set(hello).is_ok()
+    }
+
+    /// Hides these values in every answer from now on.
+    pub fn add_secrets(&self, secrets: impl IntoIterator<Item = String>) {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).extend(secrets);
     }
 
     pub fn hello(&self) -> Option<&Hello> {
@@ -85,11 +91,10 @@ impl Session {
         self.answer(request, Kind::Error, &payload);
     }
 
-    /// Hides the lake's credentials in a failure.
-    pub fn mask(&self, failure: &Failure) -> Failure {
-        let none = Vec::new();
-        let secrets = self.secrets.get().unwrap_or(&none);
-        let mask = |text: &String| redact::mask(text, secrets);
+    /// Hides credentials in a failure.
+    fn mask(&self, failure: &Failure) -> Failure {
+        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mask = |text: &String| redact::mask(text, &secrets);
         Failure {
             sqlstate: failure.sqlstate.clone(),
             message: mask(&failure.message),

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::journal::{self, Entries};
 use super::outcome::{self, Outcome};
-use super::remove::remove;
+use super::remove::remove_staged;
 use crate::instance::Instance;
 
 /// A commit that was sent may still be applied for this long.
@@ -48,7 +48,7 @@ fn settle(instance: &Instance, path: &Path, entries: &Entries) -> bool {
             }
         }
     }
-    match remove(&instance.lake, &entries.objects, &entries.opened, REMOVE_LIMIT) {
+    match remove_staged(instance, entries, REMOVE_LIMIT) {
         Ok(()) => {
             tracing::info!(path = %path.display(), objects = entries.objects.len(), "the staged objects of an interrupted transaction are gone");
             true

@@ -4,18 +4,48 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use coldfront_common::frame::Lake;
+use coldfront_common::frame::Storage;
 use futures::{StreamExt, stream};
 use metrics::counter;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 
-use super::store::{self, Place, StoreError};
+use super::attribution::is_below;
+use super::journal::Entries;
+use super::store::{self, Access, Place, StoreError};
 use super::uploads::{self, UploadError};
+use crate::gateway::client::{self, ClientError};
+use crate::instance::Instance;
 use crate::metrics as names;
 
 /// Requests in flight at a time.
 const AT_ONCE: usize = 16;
+
+/// Removes what a journal names, with the lake's credentials or, where it has none, with those of each table.
+pub fn remove_staged(instance: &Instance, entries: &Entries, limit: Duration) -> Result<(), RemoveError> {
+    let lake = &instance.lake;
+    let (Some(Storage::Vended { .. }), Some(registration)) = (&lake.storage, instance.registration()) else {
+        let access = Access { lake, vended: HashMap::new() };
+        return remove(&access, &entries.objects, &entries.opened, limit);
+    };
+    for table in &entries.tables {
+        let below = |objects: &BTreeSet<String>| -> BTreeSet<String> {
+            objects.iter().filter(|object| is_below(object, &table.location)).cloned().collect()
+        };
+        let (objects, opened) = (below(&entries.objects), below(&entries.opened));
+        if objects.is_empty() && opened.is_empty() {
+            continue;
+        }
+        let mut vended = HashMap::new();
+        let mut credentials = client::table_credentials(registration, &[&table.namespace], &table.name)?;
+        // The more exact a prefix is, the later its properties are added, and the later ones win.
+        credentials.retain(|(prefix, _)| table.location.starts_with(prefix.as_str()));
+        credentials.sort_by_key(|(prefix, _)| prefix.len());
+        vended.extend(credentials.into_iter().flat_map(|(_, config)| config));
+        remove(&Access { lake, vended }, &objects, &opened, limit)?;
+    }
+    Ok(())
+}
 
 /// Why objects are still there.
 #[derive(Debug, thiserror::Error)]
@@ -28,13 +58,15 @@ pub enum RemoveError {
     Time { count: usize },
     #[error("unfinished uploads could not be given up")]
     Uploads(#[from] UploadError),
+    #[error(transparent)]
+    Catalog(#[from] ClientError),
     #[error("cannot start the clean-up of staged objects")]
     Runtime(#[source] std::io::Error),
 }
 
 /// Removes all of `objects` and gives up their uploads and those of `opened`, in `limit` at most.
-pub fn remove(
-    lake: &Lake,
+fn remove(
+    access: &Access<'_>,
     objects: &BTreeSet<String>,
     opened: &BTreeSet<String>,
     limit: Duration,
@@ -49,7 +81,7 @@ pub fn remove(
         let store = match stores.get(&(place.scheme, place.bucket)) {
             Some(store) => store.clone(),
             None => {
-                let store = store::open(lake, &place)?;
+                let store = store::open(access, &place)?;
                 stores.insert((place.scheme, place.bucket), store.clone());
                 store
             }
@@ -61,7 +93,7 @@ pub fn remove(
     runtime.block_on(async {
         let all = async {
             remove_all(work).await?;
-            uploads::give_up(lake, objects.iter().chain(opened)).await?;
+            uploads::give_up(access, objects.iter().chain(opened)).await?;
             Ok(())
         };
         tokio::time::timeout(limit, all).await.unwrap_or(Err(RemoveError::Time { count }))
@@ -93,6 +125,7 @@ async fn remove_all(work: Vec<(Arc<dyn ObjectStore>, Path)>) -> Result<(), Remov
 #[cfg(test)]
 mod tests {
     use super::*;
+    use coldfront_common::frame::Lake;
 
     #[test]
     fn local_objects_go_and_missing_ones_do_not_matter() {
@@ -103,7 +136,8 @@ mod tests {
             std::fs::write(name(n), "x").unwrap();
         }
         let objects = BTreeSet::from([name(0), format!("file://{}", name(1)), name(77)]);
-        remove(&Lake::default(), &objects, &BTreeSet::new(), Duration::from_secs(5)).unwrap();
+        let access = Access { lake: &Lake::default(), vended: HashMap::new() };
+        remove(&access, &objects, &BTreeSet::new(), Duration::from_secs(5)).unwrap();
         assert_eq!(std::fs::read_dir(root.path().join("a")).unwrap().count(), 1);
     }
 }

@@ -1,14 +1,16 @@
 //! Reaches the object store of a lake to remove objects from it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use coldfront_common::frame::{Lake, Storage};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
+use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig, StaticCredentialProvider};
 
 /// How long one request may take.
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);
@@ -51,6 +53,13 @@ impl<'a> Place<'a> {
     }
 }
 
+/// What is known about getting into a lake's store.
+pub struct Access<'a> {
+    pub lake: &'a Lake,
+    /// Properties that the catalog handed out with a table, where the lake has no credentials of its own.
+    pub vended: HashMap<String, String>,
+}
+
 /// How an S3 store is reached.
 #[derive(Clone)]
 pub struct S3Access {
@@ -64,16 +73,15 @@ pub struct S3Access {
 }
 
 /// Opens the store of `place`.
-pub fn open(lake: &Lake, place: &Place<'_>) -> Result<Arc<dyn ObjectStore>, StoreError> {
-    match (place.scheme, &lake.storage) {
-        ("file", _) => Ok(Arc::new(LocalFileSystem::new())),
-        ("s3" | "s3a" | "s3n", _) => match s3_access(lake) {
-            Some(access) => s3(&access, place.bucket),
-            None => Err(foreign(place)),
+pub fn open(access: &Access<'_>, place: &Place<'_>) -> Result<Arc<dyn ObjectStore>, StoreError> {
+    match place.scheme {
+        "file" => Ok(Arc::new(LocalFileSystem::new())),
+        "s3" | "s3a" | "s3n" => s3(&access.s3().ok_or_else(|| foreign(place))?, place.bucket),
+        "gs" | "gcs" => gcs(access.vended.get("gcs.oauth2.token").ok_or_else(|| foreign(place))?, place.bucket),
+        "abfs" | "abfss" | "az" | "azure" => match &access.lake.storage {
+            Some(Storage::Azure { connection_string }) => azure(connection_string, place.bucket),
+            _ => azure(&access.azure_connection().ok_or_else(|| foreign(place))?, place.bucket),
         },
-        ("abfs" | "abfss" | "az" | "azure", Some(Storage::Azure { connection_string })) => {
-            azure(connection_string, place.bucket)
-        }
         _ => Err(foreign(place)),
     }
 }
@@ -82,23 +90,49 @@ fn foreign(place: &Place<'_>) -> StoreError {
     StoreError::Foreign(format!("{}://{}/{}", place.scheme, place.bucket, place.key))
 }
 
-/// The lake's S3 store, if that is what it has.
-pub fn s3_access(lake: &Lake) -> Option<S3Access> {
-    let Some(Storage::S3 { key, secret, endpoint, region, url_style, use_ssl }) = &lake.storage else { return None };
-    let scheme = if *use_ssl { "https" } else { "http" };
-    let endpoint = match endpoint {
-        Some(endpoint) if endpoint.contains("://") => endpoint.clone(),
-        Some(endpoint) => format!("{scheme}://{endpoint}"),
-        None => format!("{scheme}://s3.{region}.amazonaws.com"),
-    };
-    Some(S3Access {
-        key: key.clone(),
-        secret: secret.clone(),
-        session_token: None,
-        region: region.clone(),
-        endpoint: endpoint.trim_end_matches('/').to_owned(),
-        path_style: url_style == "path",
-    })
+impl Access<'_> {
+    /// The S3 store, if there are credentials for one.
+    pub fn s3(&self) -> Option<S3Access> {
+        let Some(Storage::S3 { key, secret, endpoint, region, url_style, use_ssl }) = &self.lake.storage else {
+            return self.vended_s3();
+        };
+        let scheme = if *use_ssl { "https" } else { "http" };
+        let endpoint = match endpoint {
+            Some(endpoint) if endpoint.contains("://") => endpoint.clone(),
+            Some(endpoint) => format!("{scheme}://{endpoint}"),
+            None => format!("{scheme}://s3.{region}.amazonaws.com"),
+        };
+        Some(S3Access {
+            key: key.clone(),
+            secret: secret.clone(),
+            session_token: None,
+            region: region.clone(),
+            endpoint: endpoint.trim_end_matches('/').to_owned(),
+            path_style: url_style == "path",
+        })
+    }
+
+    fn vended_s3(&self) -> Option<S3Access> {
+        let get = |name: &str| self.vended.get(name).cloned();
+        let region = get("s3.region").or(get("client.region")).or(get("region")).unwrap_or("us-east-1".into());
+        let endpoint = get("s3.endpoint").unwrap_or_else(|| format!("https://s3.{region}.amazonaws.com"));
+        Some(S3Access {
+            key: get("s3.access-key-id")?,
+            secret: get("s3.secret-access-key")?,
+            session_token: get("s3.session-token"),
+            region,
+            endpoint: endpoint.trim_end_matches('/').to_owned(),
+            path_style: get("s3.path-style-access").is_some_and(|value| value == "true"),
+        })
+    }
+
+    /// A shared access signature, in the form of a connection string.
+    fn azure_connection(&self) -> Option<String> {
+        let (host, signature) =
+            self.vended.iter().find_map(|(name, value)| Some((name.strip_prefix("adls.sas-token.")?, value)))?;
+        let account = host.split('.').next().unwrap_or(host);
+        Some(format!("AccountName={account};SharedAccessSignature={signature}"))
+    }
 }
 
 impl S3Access {
@@ -134,6 +168,16 @@ fn s3(access: &S3Access, bucket: &str) -> Result<Arc<dyn ObjectStore>, StoreErro
 /// For every request to a store.
 pub fn client_options() -> ClientOptions {
     ClientOptions::new().with_allow_http(true).with_timeout(REQUEST_LIMIT)
+}
+
+fn gcs(token: &str, bucket: &str) -> Result<Arc<dyn ObjectStore>, StoreError> {
+    let credential = GcpCredential { bearer: token.to_owned() };
+    let builder = GoogleCloudStorageBuilder::new()
+        .with_bucket_name(bucket)
+        .with_credentials(Arc::new(StaticCredentialProvider::new(credential)))
+        .with_client_options(client_options())
+        .with_retry(retries());
+    Ok(Arc::new(builder.build().map_err(StoreError::Setup)?))
 }
 
 /// `container` is the first part of the URL, `container@account.dfs.core.windows.net` or just the container.
@@ -204,8 +248,32 @@ mod tests {
 
     #[test]
     fn a_store_without_credentials_is_refused() {
-        let error = open(&Lake::default(), &Place::parse("s3://b/k")).unwrap_err();
-        assert!(error.to_string().contains("s3://b/k"));
+        let access = Access { lake: &Lake::default(), vended: HashMap::new() };
+        for url in ["s3://b/k", "gs://b/k", "abfss://c@a.dfs.core.windows.net/k", "ftp://b/k"] {
+            let error = open(&access, &Place::parse(url)).unwrap_err();
+            assert!(error.to_string().contains("with the configured credentials"), "{url} {error}");
+        }
+    }
+
+    #[test]
+    fn credentials_of_the_catalog_are_used() {
+        let given = |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let lake = Lake { storage: Some(Storage::Vended { kind: "s3".into() }), ..Lake::default() };
+        let vended = given(&[
+            ("s3.access-key-id", "k"),
+            ("s3.secret-access-key", "s"),
+            ("s3.session-token", "t"),
+            ("client.region", "eu-west-1"),
+            ("s3.path-style-access", "true"),
+        ]);
+        let s3 = Access { lake: &lake, vended }.s3().unwrap();
+        assert_eq!((s3.session_token.as_deref(), s3.region.as_str(), s3.path_style), (Some("t"), "eu-west-1", true));
+        assert_eq!(s3.bucket_url("b"), "https://s3.eu-west-1.amazonaws.com/b");
+        let vended = given(&[("adls.sas-token.acc.dfs.core.windows.net", "?sv=1&sig=a%2Bb")]);
+        let access = Access { lake: &lake, vended };
+        open(&access, &Place::parse("abfss://c@acc.dfs.core.windows.net/k")).unwrap();
+        let access = Access { lake: &lake, vended: given(&[("gcs.oauth2.token", "x")]) };
+        open(&access, &Place::parse("gs://b/k")).unwrap();
     }
 
     #[test]

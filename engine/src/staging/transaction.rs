@@ -9,7 +9,7 @@ use super::attribution::is_below;
 use super::journal::{Base, Entries, Journal};
 use super::outcome::{self, Outcome};
 use super::recovery::RETRY;
-use super::remove::remove;
+use super::remove::remove_staged;
 use super::target::written_tables;
 use crate::duckdb;
 use crate::gateway::client;
@@ -138,7 +138,7 @@ impl WriteStaging {
     fn is_ours(&self, event: &CommitEvent, entries: &Entries) -> bool {
         let Some(tables) = &event.tables else { return true };
         tables.iter().any(|table| {
-            let written = self.tables.iter().any(|t| table.namespace == [t.namespace.as_str()] && table.name == t.name);
+            let written = self.tables.iter().any(|t| table.namespace.join(".") == t.namespace && table.name == t.name);
             let staged = |id: &i64| entries.objects.iter().any(|object| object.contains(&format!("/snap-{id}-")));
             written || table.new_snapshots.iter().any(staged)
         })
@@ -179,9 +179,9 @@ impl WriteStaging {
             return;
         }
         self.instance.attribution.close(&self.journal);
-        let Entries { mut objects, opened, .. } = self.journal.entries();
-        objects.retain(|object| !kept.iter().any(|location| is_below(object, location)));
-        match remove(&self.instance.lake, &objects, &opened, REMOVE_LIMIT) {
+        let mut entries = self.journal.entries();
+        entries.objects.retain(|object| !kept.iter().any(|location| is_below(object, location)));
+        match remove_staged(&self.instance, &entries, REMOVE_LIMIT) {
             // DuckDB's upload threads do not stop with the statement.
             Ok(()) if self.interrupted && self.journal.is_begun() => {
                 self.instance.journals.leave(self.journal.path.clone(), SECOND_LOOK);
@@ -214,7 +214,7 @@ impl WriteStaging {
 /// Locations of the tables of some commits.
 fn locations(entries: &Entries, commits: &[&CommitEvent]) -> Vec<String> {
     let tables = || commits.iter().filter_map(|event| event.tables.as_ref()).flatten();
-    let is_in = |base: &&Base| tables().any(|t| t.namespace == [base.namespace.as_str()] && t.name == base.name);
+    let is_in = |base: &&Base| tables().any(|t| t.namespace.join(".") == base.namespace && t.name == base.name);
     entries.tables.iter().filter(is_in).map(|base| base.location.clone()).collect()
 }
 

@@ -46,6 +46,7 @@ fn instance(worker: &mut Worker) -> Result<Arc<Instance>, Failure> {
     }
     let Some(hello) = worker.session.hello() else { return Err(failure::protocol("no hello yet")) };
     let instance = worker.session.engine.instances.acquire(&hello.database, &hello.lake)?;
+    worker.session.add_secrets(instance.registration().map(|registration| registration.token.clone()));
     // A spare connection belongs to the instance before.
     worker.scopes.drop_spare();
     worker.instance = Some(instance.clone());
