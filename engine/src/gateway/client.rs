@@ -55,22 +55,24 @@ pub fn load_table(lake: &Registration, namespace: &[&str], table: &str) -> Resul
     })
 }
 
-/// The credentials that the catalog hands out for a table's files: the properties of each, with the prefix of the
-/// locations they are for.
+/// Credentials that a catalog hands out.
+#[derive(Deserialize)]
+pub struct TableCredential {
+    /// Locations they are for; empty for all.
+    pub prefix: String,
+    pub config: HashMap<String, String>,
+}
+
+/// The credentials that the catalog hands out for a table's files.
 pub fn table_credentials(
     lake: &Registration,
     namespace: &[&str],
     table: &str,
-) -> Result<Vec<(String, HashMap<String, String>)>, ClientError> {
-    #[derive(Deserialize)]
-    struct Credential {
-        prefix: String,
-        config: HashMap<String, String>,
-    }
+) -> Result<Vec<TableCredential>, ClientError> {
     #[derive(Deserialize)]
     struct Delegated {
         #[serde(default, rename = "storage-credentials")]
-        credentials: Vec<Credential>,
+        credentials: Vec<TableCredential>,
         #[serde(default)]
         config: HashMap<String, String>,
     }
@@ -81,11 +83,10 @@ pub fn table_credentials(
         let mut headers = plain_headers();
         headers.insert("x-iceberg-access-delegation", HeaderValue::from_static("vended-credentials"));
         let answer = ask_with(entry, Method::GET, path, &what, headers).await?;
-        let delegated: Delegated = parse(entry, &what, &answer)?;
-        let mut all: Vec<_> = delegated.credentials.into_iter().map(|c| (c.prefix, c.config)).collect();
+        let Delegated { mut credentials, config } = parse(entry, &what, &answer)?;
         // What is not in the list of credentials is for everything.
-        all.push((String::new(), delegated.config));
-        Ok(all)
+        credentials.push(TableCredential { prefix: String::new(), config });
+        Ok(credentials)
     })
 }
 

@@ -39,9 +39,9 @@ pub fn remove_staged(instance: &Instance, entries: &Entries, limit: Duration) ->
         let mut vended = HashMap::new();
         let mut credentials = client::table_credentials(registration, &[&table.namespace], &table.name)?;
         // The more exact a prefix is, the later its properties are added, and the later ones win.
-        credentials.retain(|(prefix, _)| table.location.starts_with(prefix.as_str()));
-        credentials.sort_by_key(|(prefix, _)| prefix.len());
-        vended.extend(credentials.into_iter().flat_map(|(_, config)| config));
+        credentials.retain(|credential| table.location.starts_with(&credential.prefix));
+        credentials.sort_by_key(|credential| credential.prefix.len());
+        vended.extend(credentials.into_iter().flat_map(|credential| credential.config));
         remove(&Access { lake, vended }, &objects, &opened, limit)?;
     }
     Ok(())
