@@ -4,11 +4,11 @@ use coldfront_common::frame::{Failure, Lake, Scope};
 
 use crate::seaweed::{KEY, READER_KEY, SECRET};
 use crate::support::Engine;
-use crate::world::{client_with, lake, login, ports, storage};
+use crate::world::{client_at, client_with, lake, login, ports, storage};
 
 /// What a read and a write give with a lake that is wrong somewhere.
 fn read_and_write(engine: &Engine, table: &str, lake: Lake) -> (Result<i64, Failure>, Result<u64, Failure>) {
-    let mut client = engine.client_at(lake);
+    let mut client = client_at(engine, lake);
     let read = client.number(Scope::Read(1), &format!("SELECT count(*) FROM \"ice\".\"t\".\"{table}\""));
     client.rollback();
     let write = client.exec(Scope::Write, &format!("INSERT INTO \"ice\".\"t\".\"{table}\" VALUES (1, 'x')"));
@@ -88,7 +88,7 @@ fn statements_have_their_own_errors() {
 fn a_write_conflict_is_a_serialization_failure() {
     let engine = Engine::start();
     let mut first = client_with(&engine, "conflict", "");
-    let mut second = engine.client_at(lake());
+    let mut second = client_at(&engine, lake());
     for (client, n) in [(&mut first, 1), (&mut second, 2)] {
         client.exec(Scope::Write, "DELETE FROM \"ice\".\"t\".\"conflict\" WHERE n = 99").unwrap();
         client.exec(Scope::Write, &format!("INSERT INTO \"ice\".\"t\".\"conflict\" VALUES ({n}, '')")).unwrap();

@@ -8,7 +8,7 @@ use coldfront_common::frame::{Exec, Kind, Scope};
 use rustix::process::Signal;
 
 use crate::support::{Client, Engine, input_batch};
-use crate::world::{client_with, lake, objects};
+use crate::world::{client_at, client_with, lake, objects};
 
 const PARTITIONED: &str = "PARTITIONED BY (bucket(4, n))";
 
@@ -102,17 +102,17 @@ fn a_client_that_dies_leaves_nothing() {
     drop(client);
     settles("orphaned", &BTreeSet::new());
     // Also in the middle of its own rows, and between two statements.
-    let mut client = engine.client_at(lake());
+    let mut client = client_at(&engine, lake());
     client.start_exec("INSERT INTO \"ice\".\"t\".\"orphaned\" SELECT * FROM coldfront_input(1)", 1);
     client.open_input(1).unwrap();
     client.send_batch(1, &input_batch(0, 1000)).unwrap();
     drop(client);
-    let mut client = engine.client_at(lake());
+    let mut client = client_at(&engine, lake());
     insert(&mut client, "orphaned", 10);
     drop(client);
     std::thread::sleep(Duration::from_millis(500));
     settles("orphaned", &BTreeSet::new());
-    assert_eq!(count(&mut engine.client_at(lake()), Scope::Read(1), "orphaned"), 0);
+    assert_eq!(count(&mut client_at(&engine, lake()), Scope::Read(1), "orphaned"), 0);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_killed_engine_leaves_nothing_once_the_next_one_knows_the_lake() {
     assert!(objects("killed").len() > committed.len());
 
     let engine = Engine::with(engine.directory.clone(), &[]);
-    let mut client = engine.client_at(lake());
+    let mut client = client_at(&engine, lake());
     assert_eq!(count(&mut client, Scope::Read(1), "killed"), 100);
     settles("killed", &committed);
     settles("killed_too", &BTreeSet::new());
@@ -146,7 +146,7 @@ fn a_terminated_engine_tidies_up_itself() {
     assert!(engine.wait().success());
     // What DuckDB's upload threads still had under way then is the next start's.
     let engine = Engine::with(engine.directory.clone(), &[]);
-    count(&mut engine.client_at(lake()), Scope::Read(1), "terminated");
+    count(&mut client_at(&engine, lake()), Scope::Read(1), "terminated");
     settles("terminated", &BTreeSet::new());
 }
 
@@ -183,7 +183,7 @@ fn an_interrupted_commit_that_was_applied_is_kept() {
     let mut engine = Engine::start();
     let before = interrupted_commit(&mut engine, "applied", true);
     let engine = Engine::with(engine.directory.clone(), &[]);
-    let mut client = engine.client_at(lake());
+    let mut client = client_at(&engine, lake());
     assert_eq!(count(&mut client, Scope::Read(1), "applied"), 100);
     let journals = engine.directory.path().join("state/journal");
     let began = Instant::now();
@@ -201,6 +201,6 @@ fn an_interrupted_commit_that_was_not_applied_is_undone() {
     let before = interrupted_commit(&mut engine, "not_applied", false);
     assert!(!before.is_empty());
     let engine = Engine::with(engine.directory.clone(), &[]);
-    assert_eq!(count(&mut engine.client_at(lake()), Scope::Read(1), "not_applied"), 0);
+    assert_eq!(count(&mut client_at(&engine, lake()), Scope::Read(1), "not_applied"), 0);
     settles("not_applied", &BTreeSet::new());
 }

@@ -3,7 +3,7 @@
 use coldfront_common::frame::{Done, Kind, Scope, Stats, TableStats};
 
 use crate::support::Engine;
-use crate::world::{client_with, lake};
+use crate::world::{client_at, client_with, lake};
 
 #[test]
 fn several_statements_on_several_tables_commit_together() {
@@ -18,7 +18,7 @@ fn several_statements_on_several_tables_commit_together() {
     assert_eq!(client.exec(Scope::Write, update).unwrap(), 10);
     let own = "SELECT count(*) FROM \"ice\".\"t\".\"left\" WHERE s = 'changed'";
     assert_eq!(client.number(Scope::Write, own).unwrap(), 10);
-    let mut other = engine.client_at(lake());
+    let mut other = client_at(&engine, lake());
     assert_eq!(other.number(Scope::Read(1), own).unwrap(), 0);
     client.commit().unwrap();
     assert_eq!(other.number(Scope::Read(1), own).unwrap(), 0, "a snapshot stays as it is");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{LazyLock, Mutex};
 
-use coldfront_common::frame::{CatalogAuth, Lake, Scope, Storage};
+use coldfront_common::frame::{CatalogAuth, Lake, PROTOCOL_VERSION, Scope, Storage};
 use coldfront_engine::staging::uploads;
 use futures::TryStreamExt;
 use object_store::aws::AmazonS3Builder;
@@ -48,9 +48,16 @@ pub fn lake() -> Lake {
     }
 }
 
+/// A client of a lake.
+pub fn client_at(engine: &Engine, lake: Lake) -> Client {
+    let mut client = Client::connect(&engine.socket());
+    client.hello_to("lake", PROTOCOL_VERSION, lake).unwrap();
+    client
+}
+
 /// A client with an empty table `"ice"."t"."<name>"` of columns `n` and `s`.
 pub fn client_with(engine: &Engine, name: &str, options: &str) -> Client {
-    let mut client = engine.client_at(lake());
+    let mut client = client_at(engine, lake());
     // Another test may create it at the same moment.
     client.exec(Scope::Write, "CREATE SCHEMA IF NOT EXISTS \"ice\".\"t\"").unwrap();
     if let Err(failure) = client.commit() {

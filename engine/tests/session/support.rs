@@ -72,12 +72,6 @@ impl Engine {
         client
     }
 
-    pub fn client_at(&self, lake: Lake) -> Client {
-        let mut client = Client::connect(&self.socket());
-        client.hello_to("lake", PROTOCOL_VERSION, lake).unwrap();
-        client
-    }
-
     pub fn signal(&self, signal: rustix::process::Signal) {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }
