@@ -107,8 +107,8 @@ def scan(stack: Stack) -> dict:
 def point(stack: Stack, directory: Path) -> dict:
     """pgbench -S on the server with the library loaded against a server without it."""
     plain = Stack(directory / "plain", settings={"shared_preload_libraries": "''"})
-    plain.postgres.start()
-    plain.postgres.ensure_database()
+    plain.pg.start()
+    plain.pg.ensure_database()
 
     def pgbench(postgres, *argv: str) -> str:
         with postgres.connect() as probe:
@@ -122,12 +122,12 @@ def point(stack: Stack, directory: Path) -> dict:
         return float(re.search(r"tps = ([\d.]+)", output)[1])
 
     try:
-        for postgres in (stack.postgres, plain.postgres):
+        for postgres in (stack.pg, plain.pg):
             pgbench(postgres, "-i", "-q", "-s", "5")
             rate(postgres)
-        without, loaded = alternate(lambda: rate(plain.postgres), lambda: rate(stack.postgres))
+        without, loaded = alternate(lambda: rate(plain.pg), lambda: rate(stack.pg))
     finally:
-        plain.postgres.stop()
+        plain.pg.stop()
     return {"what": "pgbench -S, transactions per second", "against": "server without the library",
             "ratio": loaded / without, "goal": 0.99, "other_tps": without, "ours_tps": loaded}
 
