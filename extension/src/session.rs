@@ -52,6 +52,13 @@ pub struct Transaction {
     released: Vec<u64>,
 }
 
+impl Transaction {
+    /// Whether anything has to be undone or forgotten at its end; false for transactions without cold relations.
+    pub fn is_touched(&self) -> bool {
+        self.used || self.doomed.is_some() || !self.locked.is_empty()
+    }
+}
+
 /// Why a transaction with cold writes cannot commit any more.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Doom {

@@ -13,8 +13,8 @@ use crate::{
 
 static mut PREVIOUS: pg_sys::object_access_hook_type = None;
 
-/// Raises for a drop of a registered relation, however it comes about (also CASCADE and DROP OWNED).
-#[pg_guard]
+/// Called for every look at every object, functions in expressions included, so it decides before it does anything.
+/// No Rust value lives across the call of the previous hook, which may leave by a long jump.
 unsafe extern "C-unwind" fn object_access(
     access: pg_sys::ObjectAccessType::Type,
     class: pg_sys::Oid,
@@ -22,15 +22,22 @@ unsafe extern "C-unwind" fn object_access(
     sub_object: i32,
     argument: *mut std::ffi::c_void,
 ) {
-    let whole_relation = class == pg_sys::RelationRelationId && sub_object == 0;
-    if access == pg_sys::ObjectAccessType::OAT_DROP && whole_relation && xact::may_work() && !is_internal(argument) {
-        refuse_drop(object);
-    }
-    // SAFETY: the previous hook gets the arguments of this call.
+    // SAFETY: the arguments are those of this call.
     unsafe {
-        if let Some(previous) = PREVIOUS {
-            pg_sys::ffi::pg_guard_ffi_boundary(|| previous(access, class, object, sub_object, argument));
+        if access == pg_sys::ObjectAccessType::OAT_DROP && class == pg_sys::RelationRelationId && sub_object == 0 {
+            relation_dropped(object, argument);
         }
+        if let Some(previous) = PREVIOUS {
+            previous(access, class, object, sub_object, argument);
+        }
+    }
+}
+
+/// Raises for a drop of a registered relation, however it comes about (also CASCADE and DROP OWNED).
+#[pg_guard]
+unsafe extern "C-unwind" fn relation_dropped(relation: pg_sys::Oid, argument: *mut std::ffi::c_void) {
+    if xact::may_work() && !is_internal(argument) {
+        refuse_drop(relation);
     }
 }
 

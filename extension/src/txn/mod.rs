@@ -87,14 +87,20 @@ fn name_tables(error: Error, tables: &[TableRef]) -> Error {
 
 /// Forgets the transaction; tells the engine when it still holds a part of it. Cannot fail.
 fn end() {
-    session::with(|s| {
-        if s.txn.used {
-            s.end_engine_transaction();
+    let touched = session::with(|s| {
+        let touched = s.txn.is_touched();
+        if touched {
+            if s.txn.used {
+                s.end_engine_transaction();
+            }
+            s.txn = Transaction::default();
         }
-        s.txn = Transaction::default();
+        touched
     });
     subxact::reset();
-    rowid::reset();
+    if touched {
+        rowid::reset();
+    }
 }
 
 fn pre_prepare() -> Result<()> {
