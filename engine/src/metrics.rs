@@ -15,7 +15,7 @@ pub const GATEWAY_COMMITS_TOTAL: &str = "coldfront_gateway_commits_total";
 pub const GATEWAY_REGISTRATIONS: &str = "coldfront_gateway_registrations";
 
 pub const SESSIONS: &str = "coldfront_engine_sessions";
-/// Labels: `kind` (`query`, `exec`, `commit`, `rollback`, `stats`), `outcome` (`ok` or a SQLSTATE).
+/// Labels: `kind` (`hello`, `query`, `fetch`, `exec`, `commit`, `rollback`, `stats`), `outcome` (`ok` or a SQLSTATE).
 pub const STATEMENTS_TOTAL: &str = "coldfront_engine_statements_total";
 /// Label: `kind`.
 pub const STATEMENT_SECONDS: &str = "coldfront_engine_statement_seconds";

@@ -77,6 +77,10 @@ impl Connection {
     }
 
     /// Runs every statement in `sql` and returns how many rows the last one changed.
+    ///
+    /// Statements are prepared and then executed, never run by `duckdb_query`: that way a write is bound twice, and the
+    /// second time its scan sees the same state of an Iceberg table as its commit. Bound once, the scan may see an older
+    /// one (DuckDB 1.5.5).
     pub fn execute(&mut self, sql: &str) -> Result<u64, Error> {
         let script = Script::parse(self, sql)?;
         let mut rows = 0;

@@ -22,6 +22,14 @@ pub struct Surroundings<'a> {
     pub since: Instant,
 }
 
+impl Surroundings<'_> {
+    /// A text of DuckDB in one line, without the address of our own gateway.
+    pub fn plain(&self, text: &str) -> String {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.registration.map_or(text.clone(), |registration| text.replace(&registration.endpoint, ""))
+    }
+}
+
 /// Maps an error.
 pub fn from_duckdb(error: &Error, at: &Surroundings<'_>) -> Failure {
     let text = error.message.as_str();
@@ -126,7 +134,7 @@ fn of_catalog(error: &Error, at: &Surroundings<'_>) -> Option<Failure> {
     if !is_of_catalog(error, registration) {
         return None;
     }
-    let detail = body(&error.message).0.replace(&registration.endpoint, "");
+    let detail = at.plain(body(&error.message).0);
     match registration.problem_since(at.since) {
         Some(problem) => Some(of_problem(&problem, Some(detail))),
         None => Some(of_refusal(error, detail)),

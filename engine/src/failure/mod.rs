@@ -56,7 +56,7 @@ pub fn from_catalog(error: &ClientError) -> Failure {
 pub fn from_commit(error: &CommitError, surroundings: &Surroundings<'_>) -> Failure {
     if let CommitError::Refused { status: 409, error } = error {
         // Plain words first: this one is met in ordinary operation, and asks for a retry.
-        let detail = Some(error.message.clone());
+        let detail = Some(surroundings.plain(&error.message));
         return Failure { detail, ..failure(sqlstate::SERIALIZATION_FAILURE, "another writer changed a table first") };
     }
     let state = match error {
@@ -66,5 +66,5 @@ pub fn from_commit(error: &CommitError, surroundings: &Surroundings<'_>) -> Fail
         CommitError::Refused { .. } | CommitError::Lost { .. } => sqlstate::IO_ERROR,
         CommitError::Partial { .. } | CommitError::Unknown { .. } => sqlstate::RESOLUTION_UNKNOWN,
     };
-    failure(state, error.to_string())
+    failure(state, surroundings.plain(&error.to_string()))
 }

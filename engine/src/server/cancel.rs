@@ -16,7 +16,7 @@ use coldfront_common::sqlstate;
 /// How often an interrupt is repeated.
 const REPEAT: Duration = Duration::from_millis(20);
 /// How long a cancelled request may take before its thread is given up.
-const GIVE_UP: Duration = Duration::from_millis(1500);
+const GIVE_UP: Duration = Duration::from_millis(1000);
 
 /// Cancels request `seq`. Nothing happens if it was answered already.
 pub fn cancel(session: &Arc<Session>, seq: u32) {

@@ -149,10 +149,15 @@ impl Sessions {
 fn serve(session: &Arc<Session>) {
     gauge!(names::SESSIONS).increment(1);
     worker::spawn(session.clone(), 0, false);
-    if let Err(error) = reader::run(session) {
-        tracing::warn!(session = session.number, %error, "a session broke the protocol");
-        reader::refuse(session, &error);
-        session.disconnect();
+    match reader::run(session) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            tracing::warn!(session = session.number, %error, "a session broke the protocol");
+            reader::refuse(session, &error);
+            session.disconnect();
+        }
+        // A client that goes away with answers unread, or in the middle of a frame, is nothing unusual.
+        Err(error) => tracing::debug!(session = session.number, %error, "a client went away"),
+        Ok(()) => {}
     }
     session.stop();
     session.wait_for_workers();

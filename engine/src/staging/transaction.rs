@@ -101,10 +101,12 @@ impl WriteStaging {
         let watch = registration.watch_commits();
         self.journal.committing();
         let said = commit();
-        if !watch.settle(SETTLE_LIMIT) {
-            tracing::warn!("the gateway still waits for the catalog's answer to a commit");
-        }
+        let settled = watch.settle(SETTLE_LIMIT);
         let entries = self.journal.entries();
+        if !settled {
+            // Whatever DuckDB was told meanwhile, nobody knows.
+            return self.settle_unknown(&entries, "the catalog has not answered yet".to_owned());
+        }
         let events: Vec<CommitEvent> = (watch.events().into_iter()).filter(|e| self.is_ours(e, &entries)).collect();
         if let Some(cause) = events.iter().find_map(unknown) {
             return self.settle_unknown(&entries, cause);
