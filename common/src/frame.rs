@@ -149,23 +149,31 @@ pub const HEAD_BYTES: usize = 9;
 /// Errors when the frame would exceed [`FRAME_MAX_BYTES`], is too short, or has an unknown kind.
 pub fn decode_head(head: [u8; HEAD_BYTES]) -> io::Result<(Kind, u32, usize)> {
     let [a, b, c, d, kind, seq @ ..] = head;
-    let length = u32::from_le_bytes([a, b, c, d]) as usize;
-    if !(COUNTED_HEAD_BYTES..=FRAME_MAX_BYTES).contains(&length) {
-        let message = format!("frame length {length} is out of bounds");
-        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-    }
+    let length = decode_length([a, b, c, d])?;
     Ok((Kind::try_from(kind)?, u32::from_le_bytes(seq), length - COUNTED_HEAD_BYTES))
+}
+
+fn decode_length(prefix: [u8; 4]) -> io::Result<usize> {
+    let length = u32::from_le_bytes(prefix) as usize;
+    if (COUNTED_HEAD_BYTES..=FRAME_MAX_BYTES).contains(&length) {
+        Ok(length)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidData, format!("frame length {length} is out of bounds")))
+    }
 }
 
 /// Reads one frame from a blocking stream; `None` at a clean end of stream.
 pub fn read(from: &mut impl Read) -> io::Result<Option<Frame>> {
-    let mut head = [0; HEAD_BYTES];
-    let (prefix, rest) = head.split_at_mut(4);
-    match from.read_exact(prefix) {
+    let mut prefix = [0; 4];
+    match from.read_exact(&mut prefix) {
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         other => other?,
     }
-    from.read_exact(rest)?;
+    // A bad length ends the session at once; nothing more may come.
+    decode_length(prefix)?;
+    let mut head = [0; HEAD_BYTES];
+    head[..4].copy_from_slice(&prefix);
+    from.read_exact(&mut head[4..])?;
     let (kind, seq, length) = decode_head(head)?;
     let mut payload = vec![0; length];
     from.read_exact(&mut payload)?;

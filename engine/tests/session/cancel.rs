@@ -34,7 +34,7 @@ fn a_running_query_stops_within_a_second_and_the_next_request_works() {
 fn a_fetch_and_an_exec_can_be_cancelled() {
     let engine = Engine::start();
     let mut client = engine.client();
-    let sql = "SELECT i FROM range(1000000000000) t(i) WHERE i < 100000 OR sin(i) > 2";
+    let sql = "SELECT i FROM range(1000000000000) t(i) WHERE i < 2048 OR sin(i) > 2";
     let (stream, schema) = client.query(Scope::Read(1), sql).unwrap();
     client.fetch(stream, &schema).unwrap().unwrap();
     let seq = client.send(coldfront_common::frame::Kind::Fetch, &coldfront_common::frame::StreamId { stream });
