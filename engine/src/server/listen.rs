@@ -153,7 +153,7 @@ fn serve(session: &Arc<Session>) {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             tracing::warn!(session = session.number, %error, "a session broke the protocol");
             reader::refuse(session, &error);
-            session.disconnect();
+            session.hang_up();
         }
         // A client that goes away with answers unread, or in the middle of a frame, is nothing unusual.
         Err(error) => tracing::debug!(session = session.number, %error, "a client went away"),
@@ -161,5 +161,7 @@ fn serve(session: &Arc<Session>) {
     }
     session.stop();
     session.wait_for_workers();
+    // The socket may live on in the list of sessions.
+    session.disconnect();
     gauge!(names::SESSIONS).decrement(1);
 }

@@ -1,11 +1,12 @@
 //! One client: its socket, its requests, its inputs, and the threads that serve it.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use coldfront_common::frame::{self, Failure, Hello, Kind};
 use coldfront_common::redact;
@@ -14,6 +15,11 @@ use super::inbox::Inbox;
 use super::input::Input;
 use super::request::{Request, Requests};
 use crate::engine::Engine;
+
+/// How long a client that broke the protocol may take to read its last answer.
+const HANG_UP_PATIENCE: Duration = Duration::from_millis(200);
+/// How much of what it still sends is read, in bytes.
+const HANG_UP_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What the threads of one session share.
 pub struct Session {
@@ -111,6 +117,16 @@ impl Session {
     /// Closes the socket in both directions; the reader then ends the session.
     pub fn disconnect(&self) {
         let _ = self.socket.shutdown(Shutdown::Both);
+    }
+
+    /// Closes the socket so that the client can still read the last answer: one that is closed with frames unread would
+    /// take the answer with it.
+    pub fn hang_up(&self) {
+        let _ = self.socket.shutdown(Shutdown::Write);
+        let _ = self.socket.set_read_timeout(Some(HANG_UP_PATIENCE));
+        let mut rest = (&self.socket).take(HANG_UP_BYTES);
+        let _ = io::copy(&mut rest, &mut io::sink());
+        self.disconnect();
     }
 
     /// Stops everything that runs for this session.

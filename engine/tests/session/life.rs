@@ -38,9 +38,9 @@ fn frames_that_are_too_long_or_unknown_end_the_session_and_no_other() {
     let engine = Engine::start();
     let mut healthy = engine.client();
     for bytes in [
-        &u32::MAX.to_le_bytes()[..],
+        &[255, 255, 255, 255, Kind::Query as u8, 1, 0, 0, 0][..],
         &[5, 0, 0, 0, 250, 1, 0, 0, 0],
-        &[0, 0, 0, 0],
+        &[0, 0, 0, 0, Kind::Query as u8, 1, 0, 0, 0],
         &[6, 0, 0, 0, Kind::InputData as u8, 0, 0, 0, 0, 1],
     ] {
         let mut client = engine.client();
