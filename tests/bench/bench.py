@@ -106,7 +106,7 @@ def scan(stack: Stack) -> dict:
 
 def point(stack: Stack, directory: Path) -> dict:
     """pgbench -S on the server with the library loaded against a server without it."""
-    plain = Stack(directory / "plain", settings={"shared_preload_libraries": "''"})
+    plain = Stack(directory / "plain", settings={"shared_preload_libraries": ""})
     plain.pg.start()
     plain.pg.ensure_database()
 
