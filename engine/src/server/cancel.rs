@@ -36,13 +36,20 @@ pub fn cancel(session: &Arc<Session>, seq: u32) {
 
 fn watch(session: &Arc<Session>, request: &Request, generation: u64) {
     let began = Instant::now();
-    while !request.is_answered() && !session.is_over() {
+    let mut given_up = false;
+    // A thread that was given up is told for as long as it makes calls.
+    while !session.is_over() && (!request.is_answered() || (given_up && request.is_running())) {
         std::thread::sleep(REPEAT);
-        if began.elapsed() >= GIVE_UP {
-            give_up(session, request, generation);
-            return;
+        if !request.interrupt() {
+            // It waits for its turn. Reading ahead may be what it waits for, in a stream of the same statement.
+            session.requests.while_open(request.seq, || {
+                session.background.interrupt();
+            });
         }
-        request.cancel();
+        if !given_up && began.elapsed() >= GIVE_UP {
+            give_up(session, request, generation);
+            given_up = true;
+        }
     }
 }
 

@@ -56,11 +56,23 @@ impl Request {
         if self.protected {
             return;
         }
-        let target = self.target();
+        // Before the interrupt: a call that begins in between sees the flag.
         self.cancelled.store(true, Ordering::Release);
+        self.interrupt();
+    }
+
+    /// True while a DuckDB call is being made for this request.
+    pub fn is_running(&self) -> bool {
+        self.target().is_some()
+    }
+
+    /// Interrupts the DuckDB call that is being made for this request, if there is one; true if so.
+    pub fn interrupt(&self) -> bool {
+        let target = self.target();
         if let Some(target) = target.as_ref() {
             target.interrupt();
         }
+        target.is_some()
     }
 
     pub fn is_cancelled(&self) -> bool {
@@ -101,6 +113,14 @@ impl Requests {
 
     pub fn get(&self, seq: u32) -> Option<Arc<Request>> {
         self.map().get(&seq).cloned()
+    }
+
+    /// Runs `action` if request `seq` is not answered; it cannot be answered meanwhile.
+    pub fn while_open(&self, seq: u32, action: impl FnOnce()) {
+        let map = self.map();
+        if map.contains_key(&seq) {
+            action();
+        }
     }
 
     pub fn all(&self) -> Vec<Arc<Request>> {
