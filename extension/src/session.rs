@@ -104,6 +104,13 @@ pub fn with<T>(f: impl FnOnce(&mut Session) -> T) -> T {
     SESSION.with(|session| f(&mut session.borrow_mut()))
 }
 
+/// [`with`] for the ends of transactions and executors. A FATAL error ends the process from inside a wait, with the
+/// session still in use and nothing unwound: then there is nothing left to do here, because the engine rolls back when
+/// the socket closes with the process, and the callback must not fail.
+pub fn try_with<T>(f: impl FnOnce(&mut Session) -> T) -> Option<T> {
+    SESSION.with(|session| session.try_borrow_mut().ok().map(|mut s| f(&mut s)))
+}
+
 /// Makes sure that a connection with the present lake configuration exists. May run SQL (reads the secrets).
 pub fn ensure_connected() -> Result<()> {
     ensure_connected_within(gucs::engine_wait_ms())

@@ -67,6 +67,8 @@ impl Socket {
                         // Half a frame is out: the session cannot be continued.
                         self.healthy = false;
                         interrupts::serve();
+                    } else if interrupts::others_pending() {
+                        interrupts::serve();
                     }
                     interrupts::wait_socket(self.stream.as_raw_fd(), interrupts::Ready::Write, -1);
                 }
@@ -104,6 +106,9 @@ impl Socket {
                 Ok(n) => filled += n,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    if mode == Interrupts::Serve && interrupts::others_pending() {
+                        interrupts::serve();
+                    }
                     if mode == Interrupts::Serve && interrupts::pending() && cancelled_at.is_none() {
                         cancelled_at = Some(Instant::now());
                         self.try_send(&frame::encode(Kind::Cancel, seq, &[]));

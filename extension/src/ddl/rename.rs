@@ -20,35 +20,25 @@ pub struct Pending {
 /// `statement` is a RenameStmt.
 pub unsafe fn before_rename(statement: *mut pg_sys::RenameStmt) -> Option<Pending> {
     // SAFETY: relation is null or a RangeVar.
-    unsafe {
-        if (*statement).relation.is_null() {
-            return None;
-        }
-        let relation = catalog::resolve((*statement).relation);
-        let entry = registry::find(relation)?;
-        if catalog::relation_kind(relation) == b'f' {
-            // The foreign table's own name and columns tie the registry and the lake together.
-            guard::refuse_columns(&entry);
-        }
-        Some(Pending { relation, entry })
-    }
+    unsafe { pending((*statement).relation) }
 }
 
 /// # Safety
 /// `statement` is an AlterObjectSchemaStmt.
 pub unsafe fn before_move(statement: *mut pg_sys::AlterObjectSchemaStmt) -> Option<Pending> {
     // SAFETY: relation is null or a RangeVar.
-    unsafe {
-        if (*statement).relation.is_null() {
-            return None;
-        }
-        let relation = catalog::resolve((*statement).relation);
-        let entry = registry::find(relation)?;
-        if catalog::relation_kind(relation) == b'f' {
-            guard::refuse_columns(&entry);
-        }
-        Some(Pending { relation, entry })
+    unsafe { pending((*statement).relation) }
+}
+
+/// The registered relation behind a name. Its foreign table may not be renamed: name and columns tie registry and lake.
+unsafe fn pending(range: *mut pg_sys::RangeVar) -> Option<Pending> {
+    // SAFETY: null or a RangeVar, by the callers.
+    let relation = unsafe { catalog::resolve(range) };
+    let entry = registry::find(relation)?;
+    if catalog::relation_kind(relation) == b'f' {
+        guard::refuse_columns(&entry);
     }
+    Some(Pending { relation, entry })
 }
 
 /// Writes the new name into the registry.

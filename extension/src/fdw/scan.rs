@@ -86,7 +86,7 @@ fn leave_snapshot(estate: usize) {
         })
     });
     if let Some(snapshot) = released {
-        session::with(|s| s.release_snapshot(snapshot));
+        session::try_with(|s| s.release_snapshot(snapshot));
     }
 }
 
@@ -100,7 +100,7 @@ impl Drop for Scan {
 impl Scan {
     fn close_stream(&mut self) {
         if let Some(stream) = self.stream.take() {
-            session::with(|s| s.close_stream(stream));
+            session::try_with(|s| s.close_stream(stream));
         }
         self.batch = None;
         self.at_end = false;

@@ -24,6 +24,12 @@ pub fn pending() -> bool {
     }
 }
 
+/// Whether some other interrupt waits: a barrier, a timeout that ends the session, a request for information.
+pub fn others_pending() -> bool {
+    // SAFETY: as in `pending`.
+    unsafe { pg_sys::InterruptPending != 0 && !pending() }
+}
+
 /// Serves interrupts: raises for a cancel or a termination, returns otherwise.
 pub fn serve() {
     pgrx::check_for_interrupts!();

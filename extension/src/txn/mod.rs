@@ -87,7 +87,7 @@ fn name_tables(error: Error, tables: &[TableRef]) -> Error {
 
 /// Forgets the transaction; tells the engine when it still holds a part of it. Cannot fail.
 fn end() {
-    let touched = session::with(|s| {
+    let touched = session::try_with(|s| {
         let touched = s.txn.is_touched();
         if touched {
             if s.txn.used {
@@ -98,7 +98,7 @@ fn end() {
         touched
     });
     subxact::reset();
-    if touched {
+    if touched == Some(true) {
         rowid::reset();
     }
 }

@@ -68,7 +68,7 @@ fn ended(id: u32, aborted: bool) {
     if !aborted {
         return;
     }
-    session::with(|s| {
+    session::try_with(|s| {
         if start.is_some_and(|writes| s.txn.writes > writes) {
             s.txn.doomed.get_or_insert(Doom::Savepoint);
         }
