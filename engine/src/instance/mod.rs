@@ -82,6 +82,8 @@ impl Instance {
         let stats = Arc::new(StatsCache::default());
         if let Ok(registration) = &registration {
             StatsCache::follow(&stats, registration);
+            let attribution = attribution.clone();
+            registration.on_commit(move |event| attribution.committed(event));
         }
         gauge!(names::INSTANCES).increment(1);
         Ok(Arc::new(Self {

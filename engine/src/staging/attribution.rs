@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::journal::Journal;
 use crate::duckdb::{LogEntry, LogSink};
+use crate::gateway::observe::CommitEvent;
 
 /// Name of the log storage that feeds [`Attribution`].
 pub const LOG_STORAGE: &str = "coldfront_staging";
@@ -25,8 +26,8 @@ pub struct Attribution {
 #[derive(Debug)]
 struct Claim {
     journal: Arc<Journal>,
-    /// The transaction is over, but DuckDB's threads may still write for it. Yields to any other claim: what they write
-    /// is rubbish in any transaction.
+    /// The transaction is over, but DuckDB's threads may still begin uploads for it. Yields to any other claim: what they
+    /// begin is rubbish in any transaction.
     closing: bool,
 }
 
@@ -51,6 +52,17 @@ impl Attribution {
         }
     }
 
+    /// Hears of every commit that passes the gateway. One to a claimed table by anybody but the holder of the claim means
+    /// that what is attributed to the holder may be somebody else's, and committed.
+    pub fn committed(&self, event: &CommitEvent) {
+        for claim in self.lock().values().flatten().filter(|claim| !claim.closing) {
+            claim.journal.shared(|base| match &event.tables {
+                Some(tables) => tables.iter().any(|t| t.namespace.join(".") == base.namespace && t.name == base.name),
+                None => true,
+            });
+        }
+    }
+
     /// Lets the claims of `journal` yield to others.
     pub fn close(&self, journal: &Arc<Journal>) {
         for claim in self.lock().values_mut().flatten().filter(|claim| Arc::ptr_eq(&claim.journal, journal)) {
@@ -66,8 +78,8 @@ impl Attribution {
         });
     }
 
-    /// The one transaction that holds the place of `path`.
-    fn owner(&self, path: &str) -> Option<Arc<Journal>> {
+    /// The one transaction that holds the place of `path`, and whether it is over.
+    fn owner(&self, path: &str) -> Option<(Arc<Journal>, bool)> {
         let claims = self.lock();
         let holders = || {
             let here = claims.iter().filter(|(location, _)| bare(path).starts_with(location.as_str()));
@@ -79,7 +91,7 @@ impl Attribution {
             (Some(_), Some(_)) => None,
             (None, _) => holders().last(),
         };
-        claim.map(|claim| claim.journal.clone())
+        claim.map(|claim| (claim.journal.clone(), claim.closing))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Claim>>> {
@@ -103,8 +115,8 @@ impl LogSink for Attribution {
             return;
         }
         let Ok(message) = serde_json::from_str::<Message<'_>>(entry.message) else { return };
-        let Some(journal) = self.owner(&message.path) else { return };
-        if writes {
+        let Some((journal, closing)) = self.owner(&message.path) else { return };
+        if writes && !closing {
             journal.object(&message.path);
         } else if !is_older(&message.path, journal.began_ms) {
             journal.opened(&message.path);
@@ -139,7 +151,8 @@ fn bare(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::staging::journal::JournalDir;
+    use crate::gateway::observe::{CommitOutcome, CommittedTable};
+    use crate::staging::journal::{Base, JournalDir};
     use coldfront_common::frame::Lake;
 
     fn log(attribution: &Attribution, path: &str, op: &str) {
@@ -153,6 +166,40 @@ mod tests {
         assert!(is_older(name, 0x01a2_2ce3_eb1d) && !is_older(name, 0x01a2_2ce3_eb1c));
         assert!(!is_older("s3://lake/eng/t/data/84e9386f-e3a6-4396-9c14-1e1030c1e496-deletes.parquet", u64::MAX));
         assert!(!is_older("x", u64::MAX));
+    }
+
+    #[test]
+    fn a_commit_by_somebody_else_protects_what_is_there() {
+        let root = tempfile::tempdir().unwrap();
+        let journals = JournalDir::open(root.path().to_owned()).unwrap();
+        let attribution = Attribution::default();
+        let holder = |name: &str| {
+            let journal = journals.begin(&Lake::default());
+            let location = format!("s3://w/n/{name}");
+            journal.table(Base {
+                namespace: "n".into(),
+                name: name.into(),
+                uuid: "u".into(),
+                location: location.clone(),
+                snapshot: None,
+            });
+            attribution.claim(&location, &journal);
+            log(&attribution, &format!("{location}/data/1.parquet"), "WRITE");
+            journal
+        };
+        let (idle, committing, other) = (holder("t"), holder("u"), holder("v"));
+        committing.committing();
+        let table = |name: &str| CommittedTable {
+            namespace: vec!["n".into()],
+            name: name.into(),
+            new_snapshots: vec![1],
+            current_snapshot: Some(1),
+            creates: false,
+        };
+        let tables = Some(vec![table("t"), table("u")]);
+        attribution.committed(&CommitEvent { tables, outcome: CommitOutcome::Committed });
+        assert_eq!(idle.entries().shared.iter().collect::<Vec<_>>(), ["s3://w/n/t"]);
+        assert!(committing.entries().shared.is_empty() && other.entries().shared.is_empty());
     }
 
     #[test]
@@ -180,10 +227,12 @@ mod tests {
         assert_eq!((a.entries().objects.len(), b.entries().objects.len()), (2, 1));
 
         attribution.close(&a);
+        log(&attribution, "s3://w/n/t/data/7.parquet", "OPEN");
         log(&attribution, "s3://w/n/t/data/7.parquet", "WRITE");
-        assert_eq!(a.entries().objects.len(), 3, "late objects still count");
+        assert_eq!(a.entries().objects.len(), 2);
+        assert!(a.entries().opened.contains("s3://w/n/t/data/7.parquet"), "its upload is to be given up");
         attribution.claim("s3://w/n/t", &b);
         log(&attribution, "s3://w/n/t/data/8.parquet", "WRITE");
-        assert_eq!((a.entries().objects.len(), b.entries().objects.len()), (3, 2));
+        assert_eq!((a.entries().objects.len(), b.entries().objects.len()), (2, 2));
     }
 }

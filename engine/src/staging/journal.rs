@@ -4,6 +4,7 @@
 //! machine: an `fsync` per object would cost more than the orphan it could save, which the compactor finds anyway.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -27,6 +28,8 @@ pub enum Line {
     Object(String),
     /// An object that was opened, perhaps for writing: it may have an unfinished upload, and no more is known.
     Opened(String),
+    /// Somebody else wrote at this table location meanwhile, so the objects there may be somebody else's.
+    Shared(String),
     /// COMMIT was sent: from here on only the catalog knows whether the objects are in use.
     Committing,
 }
@@ -40,6 +43,12 @@ pub struct Base {
     pub location: String,
     /// Current snapshot; none for an empty table.
     pub snapshot: Option<i64>,
+}
+
+impl fmt::Display for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.namespace, self.name)
+    }
 }
 
 /// Which lake a journal belongs to, without credentials.
@@ -62,8 +71,10 @@ pub struct Entries {
     pub tables: Vec<Base>,
     /// What the transaction wrote.
     pub objects: BTreeSet<String>,
-    /// What may have an unfinished upload besides.
+    /// What may have an unfinished upload; all objects are among it.
     pub opened: BTreeSet<String>,
+    /// Table locations where nothing may be removed.
+    pub shared: BTreeSet<String>,
     pub committing: bool,
 }
 
@@ -77,6 +88,9 @@ impl Entries {
             }
             Line::Opened(path) => {
                 self.opened.insert(path);
+            }
+            Line::Shared(location) => {
+                self.shared.insert(location);
             }
             Line::Committing => self.committing = true,
         }
@@ -193,7 +207,11 @@ struct State {
 impl Journal {
     /// Notes a table that the transaction writes.
     pub fn table(&self, base: Base) {
-        let line = Line::Table(base);
+        self.append_or_keep(Line::Table(base));
+    }
+
+    /// Writes a line that matters only if there is an object, now or in the future.
+    fn append_or_keep(&self, line: Line) {
         let mut state = self.lock();
         if state.file.is_some() {
             self.append(&mut state, line);
@@ -224,9 +242,25 @@ impl Journal {
 
     /// Notes that COMMIT is about to be sent.
     pub fn committing(&self) {
-        let mut state = self.lock();
-        if state.file.is_some() {
-            self.append(&mut state, Line::Committing);
+        self.append_or_keep(Line::Committing);
+    }
+
+    /// Notes that somebody else committed to the table of this name, unless it is this transaction that is committing.
+    pub fn shared(&self, is_table: impl Fn(&Base) -> bool) {
+        let state = self.lock();
+        let pending = state.pending.iter().filter_map(|line| match line {
+            Line::Table(base) => Some(base),
+            _ => None,
+        });
+        let committing = state.entries.committing || state.pending.contains(&Line::Committing);
+        let tables: Vec<Base> = match committing {
+            true => Vec::new(),
+            false => state.entries.tables.iter().chain(pending).filter(|base| is_table(base)).cloned().collect(),
+        };
+        drop(state);
+        for base in tables {
+            tracing::warn!(table = %base, "another transaction committed to a table that is being written; staged objects are left to the compactor");
+            self.append_or_keep(Line::Shared(base.location));
         }
     }
 

@@ -24,6 +24,8 @@ const AT_ONCE: usize = 16;
 /// Removes what a journal names, with the lake's credentials or, where it has none, with those of each table.
 pub fn remove_staged(instance: &Instance, entries: &Entries, limit: Duration) -> Result<(), RemoveError> {
     let lake = &instance.lake;
+    let mut entries = entries.clone();
+    entries.objects.retain(|object| !entries.shared.iter().any(|location| is_below(object, location)));
     let (Some(Storage::Vended { .. }), Some(registration)) = (&lake.storage, instance.registration()) else {
         let access = Access { lake, vended: HashMap::new() };
         return remove(&access, &entries.objects, &entries.opened, limit);
@@ -64,7 +66,7 @@ pub enum RemoveError {
     Runtime(#[source] std::io::Error),
 }
 
-/// Removes all of `objects` and gives up their uploads and those of `opened`, in `limit` at most.
+/// Removes all of `objects` and gives up the uploads of `opened`, in `limit` at most.
 fn remove(
     access: &Access<'_>,
     objects: &BTreeSet<String>,
@@ -93,7 +95,8 @@ fn remove(
     runtime.block_on(async {
         let all = async {
             remove_all(work).await?;
-            uploads::give_up(access, objects.iter().chain(opened)).await?;
+            // Every object that was written was opened before.
+            uploads::give_up(access, opened.iter()).await?;
             Ok(())
         };
         tokio::time::timeout(limit, all).await.unwrap_or(Err(RemoveError::Time { count }))

@@ -1,7 +1,7 @@
 //! Finds the tables that a statement writes, in its text.
 //!
 //! A scanner, not a parser: it skips literals and comments and looks for the words that name a target. A target it
-//! misses costs an orphaned object, never a wrong removal.
+//! misses costs an orphaned object, never a wrong removal: see `Attribution::committed`.
 
 use coldfront_common::ident::{CATALOG_ALIAS, TableRef};
 
@@ -14,7 +14,7 @@ enum Token {
     Other,
 }
 
-/// Targets of INSERT, UPDATE, DELETE, MERGE, TRUNCATE, CREATE TABLE and ALTER TABLE in the attached lake.
+/// Targets of INSERT, UPDATE, DELETE, MERGE, COPY, TRUNCATE, CREATE TABLE and ALTER TABLE in the attached lake.
 pub fn written_tables(sql: &str) -> Vec<TableRef> {
     let tokens = scan(sql);
     let mut found = Vec::new();
@@ -37,6 +37,7 @@ fn name_start(tokens: &[Token]) -> Option<usize> {
         &["UPDATE"],
         &["DELETE", "FROM"],
         &["MERGE", "INTO"],
+        &["COPY"],
         &["TRUNCATE"],
         &["TRUNCATE", "TABLE"],
         &["CREATE", "TABLE"],
@@ -146,6 +147,7 @@ mod tests {
             (r#"INSERT INTO local SELECT * FROM "ice"."a"."b""#, vec![]),
             ("DELETE FROM ice.a.b; UPDATE ice.c.d SET x = 1; DELETE FROM ice.a.b", vec!["a/b", "c/d"]),
             ("SELECT \"unclosed", vec![]),
+            ("COPY ice.a.b FROM 'x.csv'", vec!["a/b"]),
             ("UPDATE", vec![]),
         ] {
             assert_eq!(names(sql), expected, "{sql}");

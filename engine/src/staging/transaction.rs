@@ -183,6 +183,10 @@ impl WriteStaging {
         self.instance.attribution.close(&self.journal);
         let mut entries = self.journal.entries();
         entries.objects.retain(|object| !kept.iter().any(|location| is_below(object, location)));
+        if !self.interrupted {
+            // Statements that ran to their end have finished their uploads.
+            entries.opened.clear();
+        }
         match remove_staged(&self.instance, &entries, REMOVE_LIMIT) {
             // DuckDB's upload threads do not stop with the statement.
             Ok(()) if self.interrupted && self.journal.is_begun() => {
