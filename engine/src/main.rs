@@ -9,7 +9,7 @@ use coldfront_engine::cli::{Cli, Settings, SettingsError};
 use coldfront_engine::duckdb::library_version;
 use coldfront_engine::engine::Engine;
 use coldfront_engine::gateway::Gateway;
-use coldfront_engine::http::{self, Health};
+use coldfront_engine::http;
 use coldfront_engine::instance::Instances;
 use coldfront_engine::instance::settings::Limits;
 use coldfront_engine::logging;
@@ -62,11 +62,8 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
     http::install_recorder()?;
     let state = StateDir::open(&settings.state_dir)?;
     let server = start(&settings, &state)?;
-    let counted = server.clone();
-    let _http = http::start(settings.metrics_listen.as_deref(), move || Health {
-        sessions: counted.session_count(),
-        trouble: None,
-    })?;
+    let asked = server.clone();
+    let _http = http::start(settings.metrics_listen.as_deref(), move || asked.health())?;
     let accepting = server.clone();
     std::thread::Builder::new().name("accept".into()).spawn(move || accepting.run())?;
     tracing::info!(socket = %settings.socket.display(), version = env!("CARGO_PKG_VERSION"), duckdb = library_version(), "ready");

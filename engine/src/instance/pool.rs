@@ -27,6 +27,8 @@ pub struct Instances {
     /// A blank made in advance. Held while it is made.
     spare: Mutex<Option<Blank>>,
     newest: Mutex<HashMap<String, Arc<Instance>>>,
+    /// Why no instance can be opened, if that is so.
+    trouble: Mutex<Option<String>>,
 }
 
 impl Instances {
@@ -40,6 +42,7 @@ impl Instances {
             next: AtomicU64::new(1),
             spare: Mutex::default(),
             newest: Mutex::default(),
+            trouble: Mutex::default(),
         }
     }
 
@@ -80,7 +83,14 @@ impl Instances {
     }
 
     fn blank(&self) -> Result<Blank, Error> {
-        Blank::open(&self.limits, self.next.fetch_add(1, Ordering::Relaxed))
+        let opened = Blank::open(&self.limits, self.next.fetch_add(1, Ordering::Relaxed));
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = opened.as_ref().err().map(|e| e.message.clone());
+        opened
+    }
+
+    /// Why no instance can be opened, if that is so.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Makes a blank instance, so that the first session need not wait for it.

@@ -13,6 +13,7 @@ use metrics::gauge;
 use super::session::Session;
 use super::{peer, reader, worker};
 use crate::engine::Engine;
+use crate::http::Health;
 use crate::metrics as names;
 
 /// How long sessions may take to clean up when the engine stops.
@@ -110,9 +111,9 @@ impl Server {
         self.engine.join();
     }
 
-    /// Sessions connected now.
-    pub fn session_count(&self) -> usize {
-        self.sessions.count()
+    /// How the engine is.
+    pub fn health(&self) -> Health {
+        Health { sessions: self.sessions.count(), trouble: self.engine.instances.trouble() }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
-use coldfront_common::frame::{BATCH_TARGET_BYTES, End, Scope};
+use coldfront_common::frame::{BATCH_TARGET_BYTES, End, FRAME_MAX_BYTES, HEAD_BYTES, Scope};
 use metrics::counter;
 
 use crate::duckdb::{self, ResultStream};
@@ -29,6 +29,8 @@ pub enum StreamError {
     DuckDb(#[from] duckdb::Error),
     #[error(transparent)]
     Spill(#[from] SpillError),
+    #[error("a row of the result takes {bytes} bytes, more than the {FRAME_MAX_BYTES} that can be sent to PostgreSQL")]
+    RowTooLarge { bytes: usize },
     #[error("a batch cannot be encoded")]
     Encode(#[from] arrow_schema::ArrowError),
 }
@@ -102,9 +104,7 @@ impl Stream {
         let outcome = match pulled {
             Ok(Some(chunk)) => {
                 self.chunks_since.get_or_insert(began);
-                self.chunk_bytes += batch_bytes(&chunk);
-                self.chunks.push(chunk);
-                if self.batch_is_full() { self.close_batch() } else { Ok(()) }
+                self.collect(chunk)
             }
             Ok(None) => {
                 self.end.files = live.files_read();
@@ -117,6 +117,19 @@ impl Stream {
             self.live = None;
             self.failure = Some(error);
         }
+    }
+
+    /// Adds a chunk to the batch that is being collected, in pieces if it is larger than a batch should be.
+    fn collect(&mut self, chunk: RecordBatch) -> Result<(), StreamError> {
+        let bytes = batch_bytes(&chunk);
+        let rows = chunk.num_rows();
+        if bytes > 2 * BATCH_TARGET_BYTES && rows > 1 {
+            self.collect(chunk.slice(0, rows / 2))?;
+            return self.collect(chunk.slice(rows / 2, rows - rows / 2));
+        }
+        self.chunk_bytes += bytes;
+        self.chunks.push(chunk);
+        if self.batch_is_full() { self.close_batch() } else { Ok(()) }
     }
 
     /// The first batch goes out with the first chunk; later ones when they are large or old enough.
@@ -137,6 +150,9 @@ impl Stream {
         self.chunks.clear();
         self.first = false;
         let message = self.encoder.batch(&batch)?;
+        if message.len() + HEAD_BYTES > FRAME_MAX_BYTES {
+            return Err(StreamError::RowTooLarge { bytes: message.len() });
+        }
         self.keep(message, batch.num_rows() as u64)
     }
 

@@ -95,3 +95,17 @@ fn types_arrive_as_arrow_has_them() {
     assert_eq!(types[..4], ["Boolean", "Int16", "Decimal128(10, 2)", "Utf8"], "{types:?}");
     assert_eq!(types[7], "Timestamp(µs, \"UTC\")", "{types:?}");
 }
+
+#[test]
+fn wide_rows_travel_in_small_batches_and_a_giant_one_is_refused() {
+    let engine = Engine::start();
+    let mut client = engine.client();
+    let sql = "SELECT repeat('x', 300000) || i AS s FROM range(600) t(i)";
+    let rows = client.rows(Scope::Read(1), sql).unwrap();
+    assert_eq!(rows.end.rows, 600);
+    let widest = rows.batches.iter().map(|batch| batch.num_rows()).max().unwrap();
+    assert!(widest <= 8, "{widest} rows of 300 kB in one batch");
+    let failure = client.rows(Scope::Read(2), "SELECT repeat('x', 280000000) AS s").err().unwrap();
+    assert_eq!(failure.sqlstate, "54000", "{failure:?}");
+    assert_eq!(client.number(Scope::Read(3), "SELECT 1::BIGINT").unwrap(), 1);
+}

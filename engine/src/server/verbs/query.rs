@@ -49,6 +49,8 @@ fn stream_failure(worker: &Worker, request: &Request, error: &StreamError) -> Fa
             None => failure::failure(sqlstate::INTERNAL, &error.message),
         },
         StreamError::Spill(error) => failure::from_spill(error),
+        // SQLSTATE `program_limit_exceeded`.
+        StreamError::RowTooLarge { .. } => failure::failure("54000", error.to_string()),
         StreamError::Encode(error) => failure::failure(sqlstate::FEATURE_NOT_SUPPORTED, error.to_string()),
     }
 }
