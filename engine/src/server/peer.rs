@@ -17,3 +17,17 @@ pub fn is_gone(socket: &UnixStream) -> bool {
 pub fn uid(socket: &UnixStream) -> io::Result<u32> {
     Ok(rustix::net::sockopt::socket_peercred(socket)?.uid.as_raw())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_end_is_known_and_seen_to_go() {
+        let (here, there) = UnixStream::pair().unwrap();
+        assert_eq!(uid(&here).unwrap(), rustix::process::geteuid().as_raw());
+        assert!(!is_gone(&here));
+        drop(there);
+        assert!(is_gone(&here));
+    }
+}
