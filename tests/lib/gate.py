@@ -32,6 +32,7 @@ class Gate:
     target: int
     port: int = 0
     requests: int = 0  # connections carried through
+    pieces: int = 0  # of data that clients sent on them
     _faults: list[Fault] = field(default_factory=list)
     _pairs: set[socket.socket] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -149,6 +150,7 @@ class Gate:
                             self._wait_while_hanging(client)
                         client.sendall(data)
                         continue
+                    self.pieces += 1
                     fault = self._take(data)
                     if fault is not None and fault.status is not None:
                         client.sendall(_response(fault.status))
