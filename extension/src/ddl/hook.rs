@@ -4,7 +4,7 @@
 
 use pgrx::{is_a, pg_guard, pg_sys};
 
-use super::{copy, guard, rename, savepoint};
+use super::{copy, copy_rows::CopyRows, guard, rename, savepoint};
 use crate::{
     error::OrRaise,
     pg::{privilege, xact},
@@ -19,6 +19,8 @@ pub struct Plan {
     pub statement: *mut pg_sys::PlannedStmt,
     /// Run it as this user.
     pub user: Option<pg_sys::Oid>,
+    /// A COPY that is run here, in place of the statement.
+    pub rows: Option<CopyRows>,
     /// Renames to follow up once it ran.
     pub renamed: Option<rename::Pending>,
 }
@@ -38,6 +40,15 @@ unsafe extern "C-unwind" fn process_utility(
 ) {
     // SAFETY: the statement is a valid PlannedStmt; arguments are handed on unchanged.
     let plan = unsafe { prepare(statement) };
+    if let Some(rows) = &plan.rows {
+        let copied = rows.run(query_string);
+        // SAFETY: null or the caller's.
+        if let Some(completion) = unsafe { completion.as_mut() } {
+            completion.commandTag = pg_sys::CommandTag::CMDTAG_COPY;
+            completion.nprocessed = copied;
+        }
+        return;
+    }
     let run = || {
         // SAFETY: the previous hook, or the standard function, with the arguments of this call.
         unsafe {
@@ -88,7 +99,7 @@ unsafe extern "C-unwind" fn process_utility(
 
 /// Asks the handlers. Each looks at the statement's tag first.
 unsafe fn prepare(statement: *mut pg_sys::PlannedStmt) -> Plan {
-    let mut plan = Plan { statement, user: None, renamed: None };
+    let mut plan = Plan { statement, user: None, rows: None, renamed: None };
     // SAFETY: the cast follows a tag check. Savepoints are also rolled back to in an aborted transaction.
     unsafe {
         let node = (*statement).utilityStmt;

@@ -100,3 +100,20 @@ pub unsafe fn copy_returning_aliases(from: *mut pg_sys::Query, to: *mut pg_sys::
     #[cfg(not(feature = "pg18"))]
     let _ = (from, to);
 }
+
+/// Runs a statement to its end.
+///
+/// # Safety
+/// The executor was started.
+pub unsafe fn executor_run(description: *mut pg_sys::QueryDesc) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        pg_sys::ExecutorRun(
+            description,
+            pg_sys::ScanDirection::ForwardScanDirection,
+            0,
+            #[cfg(not(feature = "pg18"))]
+            true,
+        );
+    }
+}

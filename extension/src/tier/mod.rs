@@ -6,6 +6,8 @@
 //! right; [`bounds`] proves that a tier has no row for them.
 
 pub mod bounds;
+mod errors;
+mod locks;
 mod new_row;
 mod quals;
 mod route;
@@ -14,6 +16,8 @@ mod target;
 mod view;
 
 use pgrx::pg_sys;
+
+pub use view::Tiered;
 
 /// Whether a planned query is part of a statement on a tiered relation.
 pub fn is_part(query: *mut pg_sys::Query) -> bool {
@@ -24,4 +28,5 @@ pub fn is_part(query: *mut pg_sys::Query) -> bool {
 pub fn init() {
     target::init();
     route::init();
+    errors::init();
 }
