@@ -272,7 +272,7 @@ def test_truncate_is_refused(superuser, registered, statement):
     'ALTER FOREIGN TABLE coldfront_cold."p.t" ALTER COLUMN id TYPE int', 'ALTER FOREIGN TABLE coldfront_cold."p.t" RENAME COLUMN v TO w',
     'ALTER FOREIGN TABLE coldfront_cold."p.t" RENAME TO u', 'ALTER FOREIGN TABLE coldfront_cold."p.t" SET SCHEMA p',
     "CREATE OR REPLACE VIEW p.t AS SELECT 1::bigint AS id, 'x'::text AS v",
-    pytest.param("ALTER FOREIGN TABLE coldfront_cold.\"p.t\" OPTIONS (SET table_name 'other')", marks=pytest.mark.xfail(reason="not refused yet", strict=True)),
+    "ALTER FOREIGN TABLE coldfront_cold.\"p.t\" OPTIONS (SET table_name 'other')",
 ])  # fmt: skip
 def test_changes_that_the_lake_would_not_follow_are_refused(superuser, registered, statement):
     superuser.execute("BEGIN")
@@ -321,7 +321,6 @@ def registered_names(db: psycopg.Connection) -> list[tuple]:
     return db.execute(f"SELECT schema_name, table_name FROM coldfront.tiered_views WHERE {where}").fetchall()
 
 
-@pytest.mark.xfail(reason="the registry does not follow yet", raises=AssertionError, strict=True)
 def test_a_renamed_schema(superuser):
     """The registry follows that too, or it is refused: it may not be left behind."""
     superuser.execute("CREATE SCHEMA p_before; SET client_min_messages = warning")

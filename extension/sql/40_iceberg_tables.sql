@@ -19,19 +19,21 @@ CREATE FUNCTION coldfront._engine_ident(p_name text) RETURNS text
 
 -- Catalogs differ in the names they take. A name of lower-case letters, digits and underscores that starts with a
 -- letter is taken by all of them and stays as it is; any other gets its odd characters replaced and a hash of the
--- original appended.
+-- original appended. So does main, which the engine takes for a schema of its own.
 CREATE FUNCTION coldfront._lake_name(p_name text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN p_name ~ '^[a-z][a-z0-9_]*$' THEN p_name
+    SELECT CASE WHEN p_name ~ '^[a-z][a-z0-9_]*$' AND p_name <> 'main' THEN p_name
                 ELSE 'x' || regexp_replace(lower(p_name), '[^a-z0-9_]', '_', 'g') || '_' || left(md5(p_name), 12) END;
 $$;
 
--- The foreign table's name: schema.table, shortened in a stable way where that exceeds 63 bytes.
+-- The foreign table's name: schema.table, in a stable way shortened where that exceeds 63 bytes, and told apart where
+-- a dot inside a name makes it ambiguous.
 CREATE FUNCTION coldfront._foreign_table_name(p_schema text, p_table text) RETURNS name
     LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN octet_length(p_schema) + octet_length(p_table) < 63 THEN p_schema || '.' || p_table
+    SELECT CASE WHEN octet_length(p_schema) + octet_length(p_table) < 63 AND position('.' IN p_schema || p_table) = 0
+                THEN p_schema || '.' || p_table
                 ELSE left(regexp_replace(p_schema || '.' || p_table, '[^\x20-\x7e]', '_', 'g'), 46)
-                     || '_' || left(md5(p_schema || '.' || p_table), 16) END::name;
+                     || '_' || left(md5(quote_ident(p_schema) || '.' || quote_ident(p_table)), 16) END::name;
 $$;
 
 CREATE FUNCTION coldfront.create_iceberg_table(

@@ -17,6 +17,7 @@ static ENGINE_MEMORY_LIMIT_MB: GucSetting<i32> = GucSetting::<i32>::new(0);
 static ENGINE_THREADS: GucSetting<i32> = GucSetting::<i32>::new(0);
 static ENGINE_SPILL_LIMIT_MB: GucSetting<i32> = GucSetting::<i32>::new(0);
 static ENGINE_WAIT_MS: GucSetting<i32> = GucSetting::<i32>::new(5_000);
+static ALLOW_MIXED_WRITES: GucSetting<bool> = GucSetting::<bool>::new(true);
 static UNSAFE_ALLOW_MIXED_TRANSACTIONS: GucSetting<bool> = GucSetting::<bool>::new(false);
 
 /// Name of the warehouse in the Iceberg catalog.
@@ -52,6 +53,11 @@ pub fn engine_extension_dir() -> String {
 /// Loopback address for the engine's `/metrics` and `/healthz`; empty = none.
 pub fn engine_metrics_listen() -> String {
     text(&ENGINE_METRICS_LISTEN)
+}
+
+/// Whether one UPDATE or DELETE may change rows of both tiers.
+pub fn allow_mixed_writes() -> bool {
+    ALLOW_MIXED_WRITES.get()
 }
 
 /// Engine memory limit in MiB; `None` = the engine's default.
@@ -168,6 +174,14 @@ pub fn init() {
         600_000,
         GucContext::Userset,
         GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_bool_guc(
+        c"coldfront.allow_mixed_writes",
+        c"Let one UPDATE or DELETE change hot and cold rows of a tiered table.",
+        c"Off: a statement that is not known to concern one tier only is refused.",
+        &ALLOW_MIXED_WRITES,
+        GucContext::Userset,
+        GucFlags::default(),
     );
     GucRegistry::define_bool_guc(
         c"duckdb.unsafe_allow_mixed_transactions",

@@ -14,6 +14,7 @@ mod log_mask;
 mod pg;
 mod session;
 mod sqlfn;
+mod tier;
 mod txn;
 mod worker;
 
@@ -40,4 +41,5 @@ pub unsafe extern "C-unwind" fn _PG_init() {
     lake::init();
     ddl::init();
     log_mask::init();
+    tier::init();
 }

@@ -140,4 +140,47 @@ class Decoupled(Heap):
         super().drop(admin, script)
 
 
-MODES = {"heap": SecondHeap, "decoupled": Decoupled}
+class Tiered(Decoupled):
+    """Rows of 2025 in Iceberg, rows of 2026 in the heap."""
+
+    name = "tiered"
+    CUTOFF = "'2026-01-01 00:00:00+00'"
+
+    def create_table(self, admin: Session, table: Table) -> None:
+        key = next((column for column in table.columns if column.name == "ts"), None)
+        if key is None and table.name == "t":
+            raise Refused("the table has no column ts")
+        if key is None:
+            return Heap.create_table(self, admin, table)
+        columns = ", ".join(self.column(column) for column in table.columns)
+        name = f"{self.schema}.{table.name}"
+        self.must(admin, f"CREATE TABLE {name} ({columns}) PARTITION BY RANGE (ts)")
+        months = [f"{year}-{month:02}" for year in (2025, 2026) for month in range(1, 13)] + ["2027-01"]
+        for number, (first, end) in enumerate(zip(months, months[1:])):
+            self.must(admin, f"CREATE TABLE {name}_p{number:02} PARTITION OF {name} FOR VALUES FROM ('{first}-01 00:00+00') TO ('{end}-01 00:00+00')")
+
+    def loaded(self, admin: Session, script: Script) -> None:
+        for table in script.tables:
+            if any(column.name == "ts" for column in table.columns):
+                self.archive(admin, table)
+
+    def archive(self, admin: Session, table: Table) -> None:
+        s, t = self.schema, table.name
+        kind = next(column.kind for column in table.columns if column.name == "ts")
+        Decoupled.create_table(self, admin, Table(t + "_c", table.columns, []))
+        names = ", ".join(identifier(column.name) for column in table.columns)
+        stored = ", ".join(identifier(column.name) for column in table.columns if column.generated is None)
+        self.must(admin, f"ALTER TABLE {s}.{t} RENAME TO _{t}")
+        self.must(admin, f'INSERT INTO coldfront_cold."{s}.{t}_c" ({stored}) SELECT {stored} FROM {s}._{t} WHERE ts < {self.CUTOFF}')
+        for number in range(12):
+            self.must(admin, f"DROP TABLE {s}.{t}_p{number:02}")
+        self.must(admin, f"CREATE VIEW {s}.{t} AS SELECT {names} FROM {s}._{t} WHERE ts >= {self.CUTOFF}::{kind}"
+            f' UNION ALL SELECT {names} FROM coldfront_cold."{s}.{t}_c" WHERE ts < {self.CUTOFF}::{kind}')
+
+    def drop(self, admin: Session, script: Script) -> None:
+        for table in script.tables:
+            self.must(admin, f"DROP VIEW IF EXISTS {self.schema}.{table.name} CASCADE") if admin.run(f"SELECT 1 FROM pg_views WHERE schemaname = '{self.schema}' AND viewname = '{table.name}' AND definition LIKE '%UNION ALL%'").rows else None
+        super().drop(admin, script)
+
+
+MODES = {"heap": SecondHeap, "decoupled": Decoupled, "tiered": Tiered}

@@ -94,3 +94,4 @@ SELECT sum(n + 1), avg(n * 2), max(n) - min(n) FROM t;
 SELECT sum(x), sum(r) FROM t WHERE id < 500;
 SELECT count(*) FROM (SELECT DISTINCT s, c FROM t) q;
 SELECT max(s), min(s), max(v) FROM t;
+DELETE FROM t WHERE id = 1005;

@@ -1,5 +1,5 @@
 -- columns: id bigint, ts timestamptz, x real, y double precision
--- load: INSERT INTO t VALUES (1,'2025-01-01','NaN','NaN'),(2,'2026-01-01','Infinity','-Infinity'),(3,'2025-02-01','-0','-0'),(4,'2026-02-01',0.1,0.1),(5,'2025-03-01',3.4028235e38,1.7976931348623157e308),(6,'2026-03-01',1.4e-45,5e-324),(7,'2025-04-01',NULL,NULL),(8,'2026-04-01',-2.5,2.5),(9,'2025-05-01',16777217,9007199254740993),(10,'2026-05-01',0,0)
+-- load: INSERT INTO t VALUES (1,'2025-01-01','NaN','NaN'),(2,'2026-01-01','Infinity','-Infinity'),(3,'2025-02-01','0','0'),(4,'2026-02-01',0.1,0.1),(5,'2025-03-01',3.4028235e38,1.7976931348623157e308),(6,'2026-03-01',1.4e-45,5e-324),(7,'2025-04-01',NULL,NULL),(8,'2026-04-01',-2.5,2.5),(9,'2025-05-01',16777217,9007199254740993),(10,'2026-05-01',0,0)
 SELECT * FROM t ORDER BY id;
 SELECT id, x::text, y::text FROM t ORDER BY id;
 SELECT id FROM t ORDER BY y, id;
@@ -47,3 +47,11 @@ SET extra_float_digits = 0;
 SELECT id, x, y FROM t ORDER BY id;
 SET extra_float_digits = 1;
 SELECT id, x, y FROM t ORDER BY id;
+DELETE FROM t WHERE x = 0 OR y = 0;
+INSERT INTO t SELECT 20 + g, timestamptz '2025-04-01' + g * interval '1 day', '-0', '-0' FROM generate_series(1, 3) g;
+INSERT INTO t SELECT 30 + g, timestamptz '2025-04-01' + g * interval '1 day', CASE WHEN g = 1 THEN '-0'::real ELSE 0 END, CASE WHEN g = 1 THEN '-0'::float8 ELSE 0 END FROM generate_series(1, 300) g;
+SELECT count(*), sum(id) FROM t WHERE x = 0;
+SELECT count(*), sum(id) FROM t WHERE y = '-0';
+SELECT count(*), sum(id) FROM t WHERE y >= 0 AND x <= '-0';
+SELECT x + 0, y + 0, count(*) FROM t WHERE x = 0 GROUP BY 1, 2;
+DELETE FROM t WHERE x = 0;

@@ -97,7 +97,9 @@ fn is_disk_full(error: &Error, at: &Surroundings<'_>) -> bool {
 
 fn disk_full(text: &str, at: &Surroundings<'_>) -> Failure {
     let directory = at.limits.spill_dir.display();
-    let message = match text.contains("No space left on device") {
+    let message = match text.contains("No space left on device")
+        || text.contains("the disk that holds the spill directory")
+    {
         true => format!("the disk that holds the engine's spill directory {directory} is full"),
         false => {
             format!("the engine's spill directory {directory} reached its limit of {} MiB", at.limits.spill_limit_mb)

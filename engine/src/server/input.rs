@@ -54,6 +54,10 @@ struct State {
     rows: u64,
     progress: Progress,
     content: Content,
+    /// The client has sent its last frame.
+    ended: bool,
+    /// Nobody will read it.
+    discarded: bool,
     /// The `Exec` that named this input.
     consumer: Option<Arc<Request>>,
 }
@@ -88,7 +92,15 @@ impl Input {
     }
 
     fn new(number: u64, spill: Arc<Spill>, content: Content, consumer: Option<Arc<Request>>) -> Arc<Self> {
-        let state = State { schema: None, rows: 0, progress: Progress::Arriving, content, consumer };
+        let state = State {
+            schema: None,
+            rows: 0,
+            progress: Progress::Arriving,
+            content,
+            ended: false,
+            discarded: false,
+            consumer,
+        };
         Arc::new(Self { number, spill, state: Mutex::new(state), changed: Condvar::new() })
     }
 
@@ -193,6 +205,7 @@ impl Input {
     /// The client sent everything.
     pub fn complete(&self) -> Result<(), InputError> {
         let mut state = self.lock();
+        state.ended = true;
         if matches!(state.progress, Progress::Failed(_)) {
             return Ok(());
         }
@@ -212,17 +225,17 @@ impl Input {
         }
     }
 
-    /// Throws the content away: nobody will read it any more. True if the client has sent all of it.
+    /// Throws the content away: nobody will read it any more. True if the client has sent its last frame.
     pub fn discard(&self) -> bool {
         let mut state = self.lock();
-        let complete = matches!(state.progress, Progress::Complete);
+        state.discarded = true;
         self.fail(&mut state, format!("input {} was already used", self.number));
         state.content = Content::Kept { parts: Vec::new(), bytes: 0, file: None };
-        complete
+        state.ended
     }
 
-    pub fn has_failed(&self) -> bool {
-        matches!(self.lock().progress, Progress::Failed(_))
+    pub fn is_discarded(&self) -> bool {
+        self.lock().discarded
     }
 
     fn fail(&self, state: &mut State, text: impl Into<String>) -> InputError {

@@ -64,7 +64,7 @@ fn take_input(session: &Arc<Session>, arriving: &mut HashMap<u64, Arc<Input>>, f
     };
     if frame.kind == Kind::InputEnd {
         arriving.remove(&number);
-        session.inputs.forget_failed(number);
+        session.inputs.forget_discarded(number);
     }
     // A failed input is told by the statement that reads it, and its remaining frames are discarded.
     if let Err(InputError(text)) = outcome {

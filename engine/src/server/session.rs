@@ -198,10 +198,11 @@ impl SessionInputs {
         self.map().retain(|_, input| !input.discard());
     }
 
-    /// Drops an input whose last frame came, if nobody can read it.
-    pub fn forget_failed(&self, number: u64) {
+    /// Drops an input whose last frame came, if nobody will read it. One that failed stays: the statement that names it
+    /// tells why.
+    pub fn forget_discarded(&self, number: u64) {
         let mut map = self.map();
-        if map.get(&number).is_some_and(|input| input.has_failed()) {
+        if map.get(&number).is_some_and(|input| input.is_discarded()) {
             map.remove(&number);
         }
     }

@@ -4,11 +4,16 @@
 
 mod socket;
 
+use std::time::{Duration, Instant};
+
 use coldfront_common::frame::{self, Frame, Kind};
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    pg::interrupts,
+};
 pub use socket::Interrupts;
-use socket::Socket;
+use socket::{CONNECT_RETRY_MS, Socket};
 
 /// A session with the engine.
 pub struct Connection {
@@ -24,10 +29,18 @@ pub struct Connection {
 impl Connection {
     /// Connects and says hello. Waits up to `wait_ms` for an engine that is starting.
     pub fn open(path: &str, hello: &frame::Hello, wait_ms: i32) -> Result<Self> {
-        let mut connection =
-            Self { socket: Socket::connect(path, wait_ms)?, next_seq: 1, in_flight: None, unsettled: None };
-        connection.call(Kind::Hello, Kind::Ready, hello, Interrupts::Serve)?;
-        Ok(connection)
+        let deadline = Instant::now() + Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0));
+        loop {
+            let left = i32::try_from(deadline.saturating_duration_since(Instant::now()).as_millis()).unwrap_or(wait_ms);
+            let mut connection =
+                Self { socket: Socket::connect(path, left)?, next_seq: 1, in_flight: None, unsettled: None };
+            match connection.call(Kind::Hello, Kind::Ready, hello, Interrupts::Serve) {
+                Ok(_) => return Ok(connection),
+                // An engine that is dying still takes connections for a moment.
+                Err(Error::EngineLost { .. }) if Instant::now() < deadline => interrupts::wait_latch(CONNECT_RETRY_MS),
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Sends a request with a JSON payload and waits for the answer of the expected kind.
@@ -59,9 +72,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether the engine is still there, looked at before a transaction depends on it.
+    /// Whether the engine is still there, asked before a transaction depends on it: the sockets of a process that was
+    /// killed stay open for a moment after it.
     pub fn is_alive(&mut self) -> bool {
-        self.is_healthy() && self.settle().is_ok() && !self.socket.is_readable()
+        self.is_healthy() && self.settle().is_ok() && self.post(Kind::Rollback, &[]) && self.settle().is_ok()
     }
 
     /// Sends part of an input, which is never answered.

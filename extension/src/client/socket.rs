@@ -19,7 +19,7 @@ use crate::{
 /// How long a cancelled request may take to answer before its connection is given up.
 const CANCEL_GRACE: Duration = Duration::from_millis(1_500);
 /// How often a connect is tried again while the engine starts.
-const CONNECT_RETRY_MS: i64 = 20;
+pub const CONNECT_RETRY_MS: i64 = 20;
 
 /// Whether a wait gives way to interrupts.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -90,8 +90,10 @@ impl Column {
                 (Builder::Int32(c), ColumnType::Int2) => c.append_value(i32::from(datum.value() as i16)),
                 (Builder::Int32(c), _) => c.append_value(datum.value() as i32),
                 (Builder::Int64(c), _) => c.append_value(datum.value() as i64),
-                (Builder::Float32(c), _) => c.append_value(f32::from_bits(datum.value() as u32)),
-                (Builder::Float64(c), _) => c.append_value(f64::from_bits(datum.value() as u64)),
+                (Builder::Float32(c), _) => c.append_value(f32::from_bits(datum.value() as u32) + 0.0),
+                // Adding zero makes a negative zero positive. They are equal, but the engine's Parquet writer puts both under
+                // one dictionary entry, and its Bloom filter then hides one of them.
+                (Builder::Float64(c), _) => c.append_value(f64::from_bits(datum.value() as u64) + 0.0),
                 (Builder::Decimal(c), ColumnType::Numeric { precision, scale }) => {
                     let value = io::with_varlena(datum, |body| numeric::decode(body, scale as u8));
                     let value = value.map_err(|e| not_decimal(&e, name))?;
@@ -135,7 +137,7 @@ impl Column {
                 (Builder::Floats(c), _) => {
                     let elements = io::real_elements(datum).ok_or_else(|| dimensions(name))?;
                     let n = elements.len();
-                    c.append_value(elements);
+                    c.append_value(elements.into_iter().map(|e| e.map(|v| v + 0.0)));
                     return Ok(4 * n);
                 }
                 (Builder::Utf8(c), ColumnType::Uuid) => c.append_value(uuid_text(&io::uuid_bytes(datum))),

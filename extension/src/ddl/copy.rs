@@ -4,15 +4,13 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
-
 use coldfront_common::quote;
 use pgrx::{PgList, is_a, pg_sys};
 
 use super::{hook::Plan, registry};
 use crate::{
     error::Error,
-    pg::{catalog, privilege},
+    pg::{catalog, node::c_string, privilege},
 };
 
 /// # Safety
@@ -117,11 +115,4 @@ unsafe fn parse(text: &str) -> *mut pg_sys::Node {
         debug_assert!(is_a((*raw).stmt, pg_sys::NodeTag::T_SelectStmt));
         (*raw).stmt
     }
-}
-
-/// A palloc'd copy that lives as long as the statement.
-fn c_string(text: &str) -> *mut std::ffi::c_char {
-    let text = CString::new(text).expect("catalogue names have no NUL");
-    // SAFETY: a valid C string.
-    unsafe { pg_sys::pstrdup(text.as_ptr()) }
 }

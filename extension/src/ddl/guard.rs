@@ -104,6 +104,7 @@ pub unsafe fn refuse_alter(statement: *mut pg_sys::AlterTableStmt) {
                     | pg_sys::AlterTableType::AT_DropColumn
                     | pg_sys::AlterTableType::AT_AlterColumnType
                     | pg_sys::AlterTableType::AT_AddInherit
+                    | pg_sys::AlterTableType::AT_GenericOptions
             )
         });
         if changes_columns && let Some(entry) = registry::find(relation) {

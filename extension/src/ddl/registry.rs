@@ -20,10 +20,15 @@ impl Entry {
     }
 }
 
+/// Whether this database has a registry.
+pub fn exists() -> bool {
+    catalog::relation_oid("coldfront", "tiered_views") != 0
+}
+
 /// The entry of a view or of a cold foreign table; `None` at once for everything else.
 pub fn find(relation: pg_sys::Oid) -> Option<Entry> {
     let kind = catalog::relation_kind(relation);
-    if !matches!(kind, b'v' | b'f') || catalog::relation_oid("coldfront", "tiered_views") == 0 {
+    if !matches!(kind, b'v' | b'f') || !exists() {
         return None;
     }
     let (schema, name) = catalog::schema_and_name(relation);

@@ -26,7 +26,7 @@ use crate::{
     error::{Error, OrRaise, Result},
     lake,
     pg::{catalog, xact},
-    session, txn,
+    session, tier, txn,
 };
 
 /// Rows after which a batch is closed however small they are.
@@ -49,6 +49,8 @@ pub struct ModifyPlan {
     pub kind: ModifyKind,
     /// Attributes whose values travel.
     pub columns: Vec<Target>,
+    /// The statement may turn out not to concern the relation: its lock is taken by the scan that finds the rows.
+    pub lock_late: bool,
 }
 
 /// One column that is written.
@@ -193,6 +195,7 @@ impl Modify {
 
     /// Opens the input, and starts the statement that reads it if that may run while the rows arrive.
     fn open_input(&mut self) -> Result<()> {
+        txn::lock_table(&self.plan.table);
         session::ensure_connected()?;
         let may_stream = self.plan.kind == ModifyKind::Insert
             && self.alone
@@ -366,7 +369,9 @@ pub unsafe extern "C-unwind" fn plan(
             ModifyKind::Delete => false,
         });
         pg_sys::RelationClose(relation);
-        let plan = ModifyPlan { table: cold.table, relation: cold.relation, kind, columns: columns.or_raise() };
+        let lock_late = tier::is_part((*root).parse);
+        let plan =
+            ModifyPlan { table: cold.table, relation: cold.relation, kind, columns: columns.or_raise(), lock_late };
         private::pack(&plan)
     }
 }
@@ -385,7 +390,8 @@ unsafe fn updated_columns(
     }
 }
 
-/// Makes the state and takes the table's lock, before the statement reads anything.
+/// Makes the state. UPDATE and DELETE take the table's lock before the statement reads anything, INSERT with its first
+/// rows.
 unsafe fn start(
     info: *mut pg_sys::ResultRelInfo,
     estate: *mut pg_sys::EState,
@@ -397,7 +403,9 @@ unsafe fn start(
         txn::refuse_read_only(&plan.relation);
         lake::require_configured().or_raise();
         session::with(|s| s.refuse_doomed()).or_raise();
-        txn::lock_table(&plan.table);
+        if plan.kind != ModifyKind::Insert && !plan.lock_late {
+            txn::lock_table(&plan.table);
+        }
         let state = PgMemoryContexts::For((*estate).es_query_cxt).leak_and_drop_on_delete(Modify::new(plan, alone));
         (*info).ri_FdwState = state.cast();
         &mut *state
@@ -440,7 +448,8 @@ pub unsafe extern "C-unwind" fn begin_insert(mtstate: *mut pg_sys::ModifyTableSt
         let relation = (*info).ri_RelationDesc;
         let cold = catalog::cold_table((*relation).rd_id);
         let columns = targets(relation, |_| true).or_raise();
-        let plan = ModifyPlan { table: cold.table, relation: cold.relation, kind: ModifyKind::Insert, columns };
+        let (table, relation) = (cold.table, cold.relation);
+        let plan = ModifyPlan { table, relation, kind: ModifyKind::Insert, columns, lock_late: false };
         start(info, (*mtstate).ps.state, plan, true);
     }
 }

@@ -15,9 +15,10 @@ use crate::{
     lake,
     pg::{
         catalog::{self, ColdTable},
-        xact,
+        node, xact,
     },
     session,
+    tier::bounds::{self, Bound},
 };
 
 /// Rows assumed where the engine cannot tell.
@@ -36,9 +37,17 @@ pub struct RelState {
     pub values: Vec<*mut pg_sys::Expr>,
     /// RestrictInfos that PostgreSQL evaluates.
     pub local: Vec<*mut pg_sys::RestrictInfo>,
+    /// What has to be true for the relation to have a row for this statement, where that can be told without looking.
+    pub condition: Option<*mut pg_sys::Node>,
 }
 
 impl RelState {
+    /// Whether the relation is known to have no row for the statement.
+    pub fn is_empty(&self) -> bool {
+        // SAFETY: the condition belongs to this planning.
+        self.condition.is_some_and(|condition| unsafe { bounds::is_not_true(condition) })
+    }
+
     /// `FROM … WHERE …`
     pub fn source(&self) -> Template {
         let mut sql = Template::default();
@@ -83,6 +92,10 @@ pub unsafe extern "C-unwind" fn rel_size(
     // SAFETY: the planner passes valid nodes; what is stored in fdw_private lives as long as they do.
     unsafe {
         let cold = catalog::cold_table(relation);
+        let condition = condition(root, rel);
+        if condition.is_some_and(|condition| bounds::is_not_true(condition)) {
+            pg_sys::mark_dummy_rel(rel);
+        }
         let mut deparser = Deparser { root, relid: (*rel).relid, relation, values: Vec::new() };
         let (mut remote, mut local) = (Vec::new(), Vec::new());
         for info in PgList::<pg_sys::RestrictInfo>::from_pg((*rel).baserestrictinfo).iter_ptr() {
@@ -91,13 +104,36 @@ pub unsafe extern "C-unwind" fn rel_size(
                 _ => local.push(info),
             }
         }
-        let tuples = table_rows(&cold.table).unwrap_or(DEFAULT_ROWS).max(1.0);
+        // A scan that may turn out to have no row does not ask the engine for a better guess.
+        let known = if condition.is_some() { None } else { table_rows(&cold.table) };
+        let tuples = known.unwrap_or(DEFAULT_ROWS).max(1.0);
         (*rel).tuples = tuples;
         // Selectivity needs reltuples and pages in proportion; set_baserel_size_estimates reads rel->tuples.
         pg_sys::set_baserel_size_estimates(root, rel);
         let values = deparser.values;
-        let state = RelState { cold, remote, values, local };
+        let state = RelState { cold, remote, values, local, condition };
         (*rel).fdw_private = pgrx::PgMemoryContexts::CurrentMemoryContext.leak_and_drop_on_delete(state).cast();
+    }
+}
+
+/// What the relation's clauses together need to be true, where one of them bounds a column from above by a constant, as
+/// the view of a tiered relation does. Folded as far as it is constant.
+unsafe fn condition(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> Option<*mut pg_sys::Node> {
+    // SAFETY: the planner's clauses are only read.
+    unsafe {
+        let clauses: Vec<*mut pg_sys::Node> = node::members::<pg_sys::RestrictInfo>((*rel).baserestrictinfo)
+            .iter()
+            .map(|i| (**i).clause.cast())
+            .collect();
+        let bound = clauses.iter().find_map(|clause| Bound::of_clause(*clause))?;
+        let needed: Vec<_> = clauses.iter().filter_map(|clause| bound.needs(*clause)).collect();
+        if needed.is_empty() {
+            return None;
+        }
+        let folded = pg_sys::eval_const_expressions(root, pg_sys::make_andclause(node::list(needed)).cast());
+        let is_true =
+            node::cast::<pg_sys::Const, _>(folded, pg_sys::NodeTag::T_Const).is_some() && !bounds::is_not_true(folded);
+        (!is_true).then_some(folded)
     }
 }
 
@@ -161,6 +197,11 @@ pub unsafe extern "C-unwind" fn plan(
         if let Some(limit) = super::upper::limit_clause(root, rel) {
             sql.push(&limit);
         }
+        let mut values = state.values.clone();
+        let condition = state.condition.map(|condition| {
+            values.push(condition.cast());
+            values.len() - 1
+        });
         let plan = ScanPlan {
             table: state.cold.table.clone(),
             relation: state.cold.relation.clone(),
@@ -169,12 +210,13 @@ pub unsafe extern "C-unwind" fn plan(
             with_row_ids,
             is_target,
             locks,
+            condition,
         };
         pg_sys::make_foreignscan(
             tlist,
             local,
             (*rel).relid,
-            value_list(&state.values),
+            value_list(&values),
             private::pack(&plan),
             std::ptr::null_mut(),
             std::ptr::null_mut(),

@@ -33,6 +33,8 @@ pub struct ScanPlan {
     pub is_target: bool,
     /// The scan takes the table's write lock (FOR UPDATE and its kin).
     pub locks: bool,
+    /// The executor's value that tells whether the scan can have a row at all; without it the engine is always asked.
+    pub condition: Option<usize>,
 }
 
 /// Puts a value into a plan's private list.

@@ -117,10 +117,18 @@ impl Scan {
 
     /// Opens the stream.
     fn open(&mut self, econtext: *mut pg_sys::ExprContext) -> Result<()> {
+        if let Some(condition) = self.plan.condition {
+            // SAFETY: as below; the condition is boolean.
+            let (holds, is_null) = unsafe { evaluate(self.values[condition], econtext) };
+            if is_null || holds.value() == 0 {
+                self.at_end = true;
+                return Ok(());
+            }
+        }
         // SAFETY: the expressions were initialised for this node and its context is valid while it runs.
         let sql = unsafe { fill(&self.plan.sql, &self.values, econtext)? };
         lake::require_configured()?;
-        if self.plan.locks {
+        if self.plan.locks || self.plan.is_target {
             txn::lock_table(&self.plan.table);
         }
         session::ensure_connected()?;
@@ -180,6 +188,9 @@ impl Scan {
         }
         if self.stream.is_none() {
             self.open(econtext)?;
+            if self.at_end {
+                return Ok(false);
+            }
         }
         while self.batch.as_ref().is_none_or(|batch| batch.next >= batch.rows) {
             if !self.fetch()? {

@@ -76,6 +76,7 @@ pub unsafe extern "C-unwind" fn upper_paths(
             || (*input).fdw_private.is_null()
             || !(*output).fdw_private.is_null()
             || !paths::state(input).local.is_empty()
+            || paths::state(input).is_empty()
         {
             return;
         }
@@ -124,6 +125,7 @@ unsafe fn add_aggregate_path(
             with_row_ids: false,
             is_target: false,
             locks: false,
+            condition: None,
         };
         let mut private = PgList::<std::ffi::c_void>::from_pg(private::pack(&plan));
         private.push(tlist.cast());

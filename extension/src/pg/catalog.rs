@@ -142,3 +142,12 @@ pub fn may_insert_column(relation: pg_sys::Oid, column: &str, user: pg_sys::Oid)
                 == pg_sys::AclResult::ACLCHECK_OK
     }
 }
+
+/// Whether the relation stands in the schema of cold foreign tables.
+pub fn is_cold_schema(relation: pg_sys::Oid) -> bool {
+    // SAFETY: syscache look-ups with a valid C string.
+    unsafe {
+        let cold = pg_sys::get_namespace_oid(c"coldfront_cold".as_ptr(), true);
+        cold != pg_sys::InvalidOid && pg_sys::get_rel_namespace(relation) == cold
+    }
+}

@@ -70,3 +70,33 @@ pub unsafe fn create_foreign_upper_path(
         )
     }
 }
+
+/// Whether a column in RETURNING means the row before the change (`old.c`, PostgreSQL 18).
+///
+/// # Safety
+/// `var` is a Var.
+pub unsafe fn is_old(var: *mut pg_sys::Var) -> bool {
+    #[cfg(feature = "pg18")]
+    // SAFETY: the caller's promise.
+    return unsafe { (*var).varreturningtype == pg_sys::VarReturningType::VAR_RETURNING_OLD };
+    #[cfg(not(feature = "pg18"))]
+    {
+        let _ = var;
+        false
+    }
+}
+
+/// The names for `old` and `new` in RETURNING (PostgreSQL 18).
+///
+/// # Safety
+/// Both are Query nodes.
+pub unsafe fn copy_returning_aliases(from: *mut pg_sys::Query, to: *mut pg_sys::Query) {
+    #[cfg(feature = "pg18")]
+    // SAFETY: the caller's promise.
+    unsafe {
+        (*to).returningOldAlias = (*from).returningOldAlias;
+        (*to).returningNewAlias = (*from).returningNewAlias;
+    }
+    #[cfg(not(feature = "pg18"))]
+    let _ = (from, to);
+}

@@ -7,5 +7,6 @@ pub mod interrupts;
 pub mod inval;
 pub mod io;
 pub mod locks;
+pub mod node;
 pub mod privilege;
 pub mod xact;
