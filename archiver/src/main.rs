@@ -1,12 +1,57 @@
-//! `coldfront-archiver`: the command line. At this version it knows its name and its version.
+//! `coldfront-archiver`: moves partitions of tiered tables to Iceberg, and manages partitions. Arguments, start, stop.
+
+mod cli;
+mod commands;
+mod db;
+mod error;
+mod failpoint;
+mod http;
+mod lifecycle;
+mod logging;
+mod metrics;
+mod pass;
+mod progress;
+mod serve;
+mod settings;
+
+use std::process::ExitCode;
 
 use clap::Parser;
 
-/// ColdFront archiver
-#[derive(Parser)]
-#[command(name = "coldfront-archiver", version)]
-struct Cli {}
+use cli::{Cli, Command};
+use error::{Error, Result};
+use settings::Settings;
 
-fn main() {
-    Cli::parse();
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    logging::start();
+    let run = || -> Result<ExitCode> {
+        let settings = cli.settings()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map_err(Error::Runtime)?;
+        runtime.block_on(dispatch(&cli.command, &settings))
+    };
+    run().unwrap_or_else(|error| {
+        tracing::error!("{}", error.chain());
+        ExitCode::from(error.exit_code())
+    })
+}
+
+async fn dispatch(command: &Command, settings: &Settings) -> Result<ExitCode> {
+    match command {
+        Command::Register(args) => commands::register::run(args, settings).await?,
+        Command::Set(args) => commands::set::run(args, settings).await?,
+        Command::Remove(args) => commands::remove::run(args, settings).await?,
+        Command::List => commands::list::run(settings).await?,
+        Command::Import(args) => commands::import::run(args, settings).await?,
+        Command::Export(args) => commands::export::run(args, settings).await?,
+        Command::Status => commands::status::run(settings).await?,
+        Command::Restore(args) => commands::restore::run(args, settings).await?,
+        Command::Run(args) => return pass::run(args, settings).await,
+        Command::Serve => serve::run(settings).await?,
+    }
+    Ok(ExitCode::SUCCESS)
 }

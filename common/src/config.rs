@@ -12,6 +12,8 @@ use serde::Deserialize;
 pub struct ConfigFile {
     #[serde(default)]
     pub engine: EngineConfig,
+    #[serde(default)]
+    pub archiver: ArchiverConfig,
 }
 
 /// `[engine]`
@@ -32,6 +34,24 @@ pub struct EngineConfig {
     pub threads: Option<u32>,
     /// Cap of the spill directory, in MiB.
     pub spill_limit_mb: Option<u64>,
+}
+
+/// `[archiver]`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArchiverConfig {
+    /// Connection URL, e.g. `postgres://archiver@/app?host=/run/postgresql`.
+    pub dsn: Option<String>,
+    /// Cron expression with seconds for `serve`, e.g. `0 15 * * * *`.
+    pub schedule: Option<String>,
+    /// Time zone of the schedule, e.g. `Europe/Prague`.
+    pub time_zone: Option<String>,
+    /// Loopback address of `/metrics` in `serve`, e.g. `127.0.0.1:9188`.
+    pub metrics_listen: Option<String>,
+    /// Tables that are worked on at a time.
+    pub jobs: Option<usize>,
+    /// For how long a lock on a busy table is tried again and again.
+    pub lock_wait_s: Option<u64>,
 }
 
 /// Why a configuration file could not be used.

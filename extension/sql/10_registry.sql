@@ -7,6 +7,8 @@ CREATE TABLE coldfront.tiered_views (
     iceberg_table   text NOT NULL UNIQUE,
     -- Foreign table in schema coldfront_cold.
     foreign_table   name NOT NULL UNIQUE,
+    -- Partitioned table with the hot rows, in the same schema; NULL where all rows live in Iceberg.
+    hot_table       name CHECK ((hot_table IS NULL) = is_iceberg_only),
     is_iceberg_only boolean NOT NULL,
     is_writable     boolean NOT NULL DEFAULT true,
     created_at      timestamptz NOT NULL DEFAULT pg_catalog.now(),

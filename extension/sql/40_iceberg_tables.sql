@@ -156,6 +156,10 @@ BEGIN
         RAISE EXCEPTION 'coldfront: relation %.% is not registered', p_schema, p_table
             USING ERRCODE = '42P01', HINT = 'See coldfront.tiered_views; plain tables are dropped with DROP TABLE.';
     END IF;
+    IF NOT v_entry.is_iceberg_only THEN
+        PERFORM coldfront._untier(v_entry, p_purge);
+        RETURN;
+    END IF;
     -- A request that waits for an exclusive lock while it holds the claim would stall every writer.
     IF v_lock_timeout = '0' THEN
         PERFORM set_config('lock_timeout', '100ms', true);

@@ -10,6 +10,13 @@ use crate::{
     pg::io,
 };
 
+// The lake holds no infinities, and the engine cannot look for one in a table that is partitioned by time, so they are
+// sent as moments beyond all that it holds. PostgreSQL's dates and times begin 4714 BC.
+const DAYS_BEFORE_ALL: i64 = -3_000_000;
+const DAYS_AFTER_ALL: i64 = i32::MAX as i64 - 1;
+const MICROS_BEFORE_ALL: i64 = -300_000_000_000_000_000;
+const MICROS_AFTER_ALL: i64 = i64::MAX - 1;
+
 /// Renders a value so that the engine sees exactly the value PostgreSQL has; `None` where it cannot.
 ///
 /// # Safety
@@ -44,13 +51,16 @@ pub unsafe fn render(ty: ColumnType, datum: Datum) -> Option<String> {
                 format!("CAST({} AS UUID)", quote::literal(&hex))
             }
             ColumnType::Bytea => io::with_varlena(datum, quote::blob),
-            ColumnType::Date => match datum.value() as i32 {
-                i32::MAX => "CAST('infinity' AS DATE)".to_owned(),
-                i32::MIN => "CAST('-infinity' AS DATE)".to_owned(),
-                days => format!("(DATE '1970-01-01' + ({}))", i64::from(days) + i64::from(EPOCH_DAYS)),
-            },
-            ColumnType::Timestamp => timestamp(datum.value() as i64, "make_timestamp", "TIMESTAMP"),
-            ColumnType::Timestamptz => timestamp(datum.value() as i64, "make_timestamptz", "TIMESTAMPTZ"),
+            ColumnType::Date => {
+                let days = match datum.value() as i32 {
+                    i32::MAX => DAYS_AFTER_ALL,
+                    i32::MIN => DAYS_BEFORE_ALL,
+                    days => i64::from(days) + i64::from(EPOCH_DAYS),
+                };
+                format!("(DATE '1970-01-01' + ({days}))")
+            }
+            ColumnType::Timestamp => timestamp(datum.value() as i64, "make_timestamp"),
+            ColumnType::Timestamptz => timestamp(datum.value() as i64, "make_timestamptz"),
             ColumnType::Time
             | ColumnType::Json
             | ColumnType::Jsonb
@@ -65,12 +75,11 @@ fn integer(value: i64) -> String {
 }
 
 /// A moment after the last one the lake can hold compares like infinity.
-fn timestamp(micros: i64, function: &str, name: &str) -> String {
-    match micros {
-        i64::MIN => format!("CAST('-infinity' AS {name})"),
-        micros => match micros.checked_add(EPOCH_MICROS) {
-            Some(unix) if micros != i64::MAX => format!("{function}(CAST({unix} AS BIGINT))"),
-            _ => format!("CAST('infinity' AS {name})"),
-        },
-    }
+fn timestamp(micros: i64, function: &str) -> String {
+    let unix = match micros {
+        i64::MIN => MICROS_BEFORE_ALL,
+        i64::MAX => MICROS_AFTER_ALL,
+        micros => micros.checked_add(EPOCH_MICROS).unwrap_or(MICROS_AFTER_ALL),
+    };
+    format!("{function}(CAST({unix} AS BIGINT))")
 }

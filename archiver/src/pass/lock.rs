@@ -1,0 +1,16 @@
+//! One archiver per table, on whatever machine: a session-level advisory lock, which ends with the connection.
+
+use sqlx::PgConnection;
+
+use crate::db::During;
+use crate::error::Result;
+use crate::lifecycle::Table;
+
+/// False if another session has it.
+pub async fn take(connection: &mut PgConnection, table: &Table) -> Result<bool> {
+    sqlx::query_scalar("SELECT pg_try_advisory_lock(hashtextextended('coldfront_archiver:' || $1, 0))")
+        .bind(table.to_string())
+        .fetch_one(connection)
+        .await
+        .during(format!("locking {table} against other archivers"))
+}

@@ -1,0 +1,311 @@
+-- Moving a range to Iceberg, up to the cutover. Everything here may be done again: cold rows at or above the cutoff are
+-- not visible, and an attempt that was cut short begins anew by removing what it left of them.
+
+-- The upper end of what is archived next: the oldest partition bound after p_after (NULL: after the cutoff) that is past
+-- the hot period and that no partition straddles. NULL if nothing is due.
+CREATE FUNCTION coldfront._next_cutoff(p_schema text, p_table text, p_after text DEFAULT NULL) RETURNS text
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO, YMD' AS $$
+DECLARE
+    v_config coldfront.partition_config;
+    v_root   regclass := coldfront._hot_table(p_schema, p_table);
+    v_key    record := coldfront._range_key(v_root);
+    v_next   text;
+BEGIN
+    SELECT * INTO STRICT v_config FROM coldfront.partition_config WHERE schema_name = p_schema AND table_name = p_table;
+    EXECUTE format($q$
+        WITH leaf AS (SELECT lower_bound::%1$s AS lo, upper_bound::%1$s AS hi FROM coldfront._leaves($1))
+        SELECT c.hi::text FROM leaf c
+         WHERE c.hi > $2::%1$s AND c.hi <= $3::%1$s
+           AND NOT EXISTS (SELECT FROM leaf x WHERE coalesce(x.lo < c.hi, true) AND coalesce(x.hi > c.hi, true))
+         ORDER BY c.hi LIMIT 1 $q$, v_key.key_type)
+      INTO v_next USING v_root,
+           coalesce(p_after, (SELECT cutoff FROM coldfront.archive_watermark WHERE schema_name = p_schema AND table_name = p_table),
+                    coldfront._key_min(v_key.key_type)),
+           coldfront._time_to_key(now() - v_config.hot_period, v_key.key_type, v_config.id_epoch);
+    RETURN v_next;
+END
+$$;
+
+-- Attached partitions wholly between two bounds.
+CREATE FUNCTION coldfront._leaves_between(p_root regclass, p_type text, p_lower text, p_upper text) RETURNS oid[]
+    LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO, YMD' AS $$
+DECLARE
+    v_leaves oid[];
+BEGIN
+    EXECUTE format($q$ SELECT coalesce(array_agg(leaf::oid ORDER BY leaf::oid), '{}') FROM coldfront._leaves($1)
+        WHERE upper_bound::%1$s > $2::%1$s AND upper_bound::%1$s <= $3::%1$s $q$, p_type) INTO v_leaves USING p_root, p_lower, p_upper;
+    RETURN v_leaves;
+END
+$$;
+
+-- Partitions that hold rows although they lie below the cutoff, where nobody reads them.
+CREATE FUNCTION coldfront._stranded(p_schema text, p_table text) RETURNS TABLE (leaf text, row_count bigint)
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO, YMD' AS $$
+DECLARE
+    v_root   regclass := coldfront._hot_table(p_schema, p_table);
+    v_key    record := coldfront._range_key(v_root);
+    v_cutoff text := (SELECT cutoff FROM coldfront.archive_watermark WHERE schema_name = p_schema AND table_name = p_table);
+    v_leaf   regclass;
+BEGIN
+    FOR v_leaf IN EXECUTE format('SELECT l.leaf FROM coldfront._leaves($1) AS l WHERE lower_bound::%1$s < $2::%1$s OR (lower_bound IS NULL AND $2 <> $3)',
+        v_key.key_type) USING v_root, v_cutoff, coldfront._key_min(v_key.key_type)
+    LOOP
+        EXECUTE format('SELECT $1, count(*) FROM %s WHERE %I < $2::%s', v_leaf, v_key.key_column, v_key.key_type)
+           INTO leaf, row_count USING v_leaf::text, v_cutoff;
+        IF row_count > 0 THEN
+            RETURN NEXT;
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- What every step needs to know of an attempt.
+CREATE FUNCTION coldfront._attempt(p_attempt bigint, OUT a coldfront.archive_attempt, OUT root regclass, OUT key_column name, OUT key_type text,
+        OUT cold text, OUT iceberg_table text, OUT capture text, OUT columns text, OUT insertable text, OUT capture_columns text, OUT hot text, OUT range text)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    v_entry coldfront.tiered_views;
+BEGIN
+    SELECT * INTO a FROM coldfront.archive_attempt WHERE attempt_id = p_attempt;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'coldfront: there is no archive attempt %', p_attempt USING ERRCODE = '42704';
+    END IF;
+    SELECT * INTO STRICT v_entry FROM coldfront.tiered_views WHERE schema_name = a.schema_name AND table_name = a.table_name;
+    root := coldfront._hot_table(a.schema_name, a.table_name);
+    SELECT k.key_column, k.key_type INTO key_column, key_type FROM coldfront._range_key(root) AS k;
+    cold := format('coldfront_cold.%I', v_entry.foreign_table);
+    iceberg_table := v_entry.iceberg_table;
+    capture := format('coldfront_archive.capture_%s', p_attempt);
+    SELECT string_agg(quote_ident(name), ', ' ORDER BY "position"), string_agg(quote_ident(name), ', ' ORDER BY "position") FILTER (WHERE NOT generated),
+           string_agg('c' || "position" || ' AS ' || quote_ident(name), ', ' ORDER BY "position")
+      INTO columns, insertable, capture_columns FROM coldfront._columns(root);
+    -- The heap rows of the range, as a table expression.
+    SELECT '(' || coalesce(string_agg(format('SELECT %s FROM %s', columns, l::regclass), ' UNION ALL '),
+                           format('SELECT %s FROM %s WHERE false', columns, root)) || ')' INTO hot
+      FROM unnest(a.leaves) AS l WHERE EXISTS (SELECT FROM pg_class WHERE oid = l);
+    range := format('%1$I >= %2$L::%4$s AND %1$I < %3$L::%4$s', key_column, a.lower_bound, a.upper_bound, key_type);
+END
+$$;
+
+-- Begins to archive up to a bound, or takes up what an earlier run began. The caller sets a short lock_timeout.
+CREATE FUNCTION coldfront._attempt_open(p_schema text, p_table text, p_upper text) RETURNS bigint
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO, YMD' AS $$
+DECLARE
+    v_root   regclass := coldfront._hot_table(p_schema, p_table);
+    v_key    record := coldfront._range_key(v_root);
+    v_lower  text;
+    v_leaves oid[];
+    v_hash   text := coldfront._columns_hash(v_root);
+    v_old    coldfront.archive_attempt;
+    v_id     bigint;
+    v_names  text;
+    v_values text[];
+BEGIN
+    PERFORM coldfront._reject_on_standby();
+    SELECT cutoff INTO STRICT v_lower FROM coldfront.archive_watermark WHERE schema_name = p_schema AND table_name = p_table;
+    v_leaves := coldfront._leaves_between(v_root, v_key.key_type, v_lower, p_upper);
+    FOR v_old IN SELECT * FROM coldfront.archive_attempt WHERE schema_name = p_schema AND table_name = p_table AND phase <> 'cut_over' LOOP
+        IF (v_old.lower_bound, v_old.upper_bound, v_old.leaves, v_old.columns_hash) = (v_lower, p_upper, v_leaves, v_hash) THEN
+            UPDATE coldfront.archive_attempt SET phase = 'watching' WHERE attempt_id = v_old.attempt_id;
+            RETURN v_old.attempt_id;
+        END IF;
+        PERFORM coldfront._attempt_abandon(v_old.attempt_id);
+    END LOOP;
+
+    INSERT INTO coldfront.archive_attempt (schema_name, table_name, lower_bound, upper_bound, leaves, phase, columns_hash)
+    VALUES (p_schema, p_table, v_lower, p_upper, v_leaves, 'watching', v_hash) RETURNING attempt_id INTO v_id;
+    SELECT string_agg(format('c%s %s', "position", type) || coalesce(' COLLATE ' || "collation", ''), ', ' ORDER BY "position"),
+           ARRAY[string_agg('OLD.' || quote_ident(name), ', ' ORDER BY "position"), string_agg('NEW.' || quote_ident(name), ', ' ORDER BY "position"),
+                 string_agg(quote_ident(name), ', ' ORDER BY "position")]
+      INTO v_names, v_values FROM coldfront._columns(v_root);
+    EXECUTE format('CREATE TABLE coldfront_archive.capture_%s (sign smallint NOT NULL, %s)', v_id, v_names);
+    -- Writers need no privilege on what it writes. TRUNCATE takes out every row that is there.
+    EXECUTE format($f$
+        CREATE FUNCTION coldfront_archive.capture_%1$s() RETURNS trigger
+            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
+        BEGIN
+            CASE TG_OP
+            WHEN 'INSERT' THEN INSERT INTO coldfront_archive.capture_%1$s VALUES (1, %3$s);
+            WHEN 'DELETE' THEN INSERT INTO coldfront_archive.capture_%1$s VALUES (-1, %2$s);
+            WHEN 'UPDATE' THEN INSERT INTO coldfront_archive.capture_%1$s VALUES (-1, %2$s), (1, %3$s);
+            ELSE EXECUTE format('INSERT INTO coldfront_archive.capture_%1$s SELECT -1, %%s FROM %%I.%%I', %4$L, TG_TABLE_SCHEMA, TG_TABLE_NAME);
+            END CASE;
+            RETURN NULL;
+        END
+        $body$ $f$, v_id, v_values[1], v_values[2], v_values[3]);
+    EXECUTE format('REVOKE EXECUTE ON FUNCTION coldfront_archive.capture_%s() FROM PUBLIC', v_id);
+    RETURN v_id;
+END
+$$;
+
+-- Captures changes of one partition from now on. Its lock waits for writers that are under way, so that none of their
+-- changes is missed; the caller sets a short lock_timeout, so that no others queue behind it for long.
+CREATE FUNCTION coldfront._attempt_watch(p_attempt bigint, p_leaf oid) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    v_name text := 'coldfront_capture_' || p_attempt;
+    v_leaf regclass := p_leaf;
+BEGIN
+    IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = p_leaf AND tgname = v_name) THEN
+        RETURN;
+    END IF;
+    EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', v_leaf);
+    EXECUTE format('CREATE TRIGGER %1$I AFTER INSERT OR UPDATE OR DELETE ON %2$s FOR EACH ROW EXECUTE FUNCTION coldfront_archive.capture_%3$s()',
+        v_name, v_leaf, p_attempt);
+    EXECUTE format('CREATE TRIGGER %1$I BEFORE TRUNCATE ON %2$s FOR EACH STATEMENT EXECUTE FUNCTION coldfront_archive.capture_%3$s()',
+        v_name || '_truncate', v_leaf, p_attempt);
+    -- Also for rows that arrive through replication.
+    EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I, ENABLE ALWAYS TRIGGER %I', v_leaf, v_name, v_name || '_truncate');
+END
+$$;
+
+-- Gives an attempt up: its captures end, what it exported stays invisible. The caller sets a short lock_timeout.
+CREATE FUNCTION coldfront._attempt_abandon(p_attempt bigint) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format('DROP FUNCTION IF EXISTS coldfront_archive.capture_%s() CASCADE', p_attempt);
+    EXECUTE format('DROP TABLE IF EXISTS coldfront_archive.capture_%s', p_attempt);
+    DELETE FROM coldfront.archive_attempt WHERE attempt_id = p_attempt;
+END
+$$;
+
+-- Removes what an earlier attempt left in the range. Returns the rows removed.
+CREATE FUNCTION coldfront._attempt_purge(p_attempt bigint) RETURNS bigint
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO, YMD' AS $$
+DECLARE
+    v       record := coldfront._attempt(p_attempt);
+    v_found bigint;
+    v_rows  bigint := 0;
+BEGIN
+    IF (v.a).phase = 'cut_over' THEN
+        RAISE EXCEPTION 'coldfront: attempt % is cut over', p_attempt USING ERRCODE = '55000';
+    END IF;
+    PERFORM coldfront._claim_iceberg_lock(v.iceberg_table);
+    EXECUTE format('SELECT count(*) FROM %s WHERE %s', v.cold, v.range) INTO v_found;
+    IF v_found > 0 THEN
+        EXECUTE format('DELETE FROM %s WHERE %s', v.cold, v.range);
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+    END IF;
+    RETURN v_rows;
+END
+$$;
+
+-- Copies the range to Iceberg. Needs REPEATABLE READ: one snapshot says what is copied and which captured changes it
+-- holds already.
+CREATE FUNCTION coldfront._attempt_export(p_attempt bigint) RETURNS bigint
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO, YMD' AS $$
+DECLARE
+    v      record;
+    v_rows bigint;
+BEGIN
+    IF current_setting('transaction_isolation') NOT IN ('repeatable read', 'serializable') THEN
+        RAISE EXCEPTION 'coldfront: an export needs a REPEATABLE READ transaction' USING ERRCODE = '25001';
+    END IF;
+    v := coldfront._attempt(p_attempt);
+    PERFORM coldfront._claim_iceberg_lock(v.iceberg_table);
+    EXECUTE format('DELETE FROM %s', v.capture);
+    EXECUTE format('INSERT INTO %s (%s) SELECT %s FROM %s AS h ORDER BY %I', v.cold, v.insertable, v.insertable, v.hot, v.key_column);
+    GET DIAGNOSTICS v_rows = ROW_COUNT;
+    UPDATE coldfront.archive_attempt SET phase = 'exported', row_count = v_rows WHERE attempt_id = p_attempt;
+    RETURN v_rows;
+END
+$$;
+
+-- Applies what was captured to the copy. Counts per distinct content say how often a row was added or taken away, so
+-- rows need no key. With p_verify, rows and checksum of the range are then compared with the heap's, as one snapshot
+-- saw it together with the captured changes.
+CREATE FUNCTION coldfront._attempt_replay(p_attempt bigint, p_verify boolean, OUT changes bigint, OUT row_count bigint)
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+    SET timezone = 'UTC' SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET extra_float_digits = 1 SET bytea_output = 'hex' AS $$
+DECLARE
+    v          record;
+    v_sum      text := 'count(*), coalesce(sum(hashtextextended(ROW(%1$s)::text, 0)), 0)';
+    v_heap     record;
+    v_cold     record;
+    v_expected bigint;
+    v_rows     bigint;
+    v_where    text;
+BEGIN
+    v := coldfront._attempt(p_attempt);
+    IF (v.a).phase <> 'exported' THEN
+        RAISE EXCEPTION 'coldfront: attempt % is not exported', p_attempt USING ERRCODE = '55000';
+    END IF;
+    PERFORM coldfront._claim_iceberg_lock(v.iceberg_table);
+    EXECUTE format('CREATE TEMPORARY TABLE coldfront_moved ON COMMIT DROP AS SELECT sign, %s FROM %s WHERE false', v.capture_columns, v.capture);
+    EXECUTE format('WITH moved AS (DELETE FROM %s RETURNING sign, %s), kept AS (INSERT INTO coldfront_moved SELECT * FROM moved)'
+        ' SELECT (SELECT count(*) FROM moved) AS changes, h.rows, h.checksum FROM (SELECT %s FROM %s AS h) AS h(rows, checksum)',
+        v.capture, v.capture_columns, CASE WHEN p_verify THEN format(v_sum, v.columns) ELSE '0, 0' END,
+        CASE WHEN p_verify THEN v.hot ELSE '(SELECT 1)' END) INTO v_heap;
+    changes := v_heap.changes;
+
+    IF changes > 0 THEN
+        -- One row for each content whose number changed.
+        EXECUTE format('CREATE TEMPORARY TABLE coldfront_net ON COMMIT DROP AS SELECT * FROM ('
+            ' SELECT %1$s, content AS "coldfront content", sum(sign) OVER same AS "coldfront net", row_number() OVER same AS "coldfront copy"'
+            '   FROM (SELECT sign, %1$s, ROW(%1$s)::text AS content FROM coldfront_moved) AS m'
+            ' WINDOW same AS (PARTITION BY content ORDER BY sign ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) AS n'
+            ' WHERE "coldfront copy" = 1 AND "coldfront net" <> 0', v.columns);
+        SELECT coalesce(sum(-"coldfront net"), 0) INTO v_expected FROM coldfront_net WHERE "coldfront net" < 0;
+        IF v_expected > 0 THEN
+            v_where := coldfront._keys_filter(v.key_column, v.key_type);
+            EXECUTE format('DELETE FROM %1$s AS f USING ('
+                ' SELECT x.id FROM (SELECT ctid AS id, ROW(%2$s)::text AS content, row_number() OVER (PARTITION BY ROW(%2$s)::text) AS copy'
+                '                     FROM %1$s AS c WHERE %3$s AND %4$s) AS x'
+                '   JOIN coldfront_net AS n ON n."coldfront content" = x.content AND x.copy <= -n."coldfront net") AS d'
+                ' WHERE f.ctid = d.id AND %3$s AND %4$s', v.cold, v.columns, v.range, v_where);
+            GET DIAGNOSTICS v_rows = ROW_COUNT;
+            IF v_rows <> v_expected THEN
+                RAISE EXCEPTION 'coldfront: % deleted rows of %.% were found % times in Iceberg', v_expected,
+                    quote_ident((v.a).schema_name), quote_ident((v.a).table_name), v_rows
+                    USING ERRCODE = 'XX001', HINT = 'The range is exported again.';
+            END IF;
+        END IF;
+        IF EXISTS (SELECT FROM coldfront_net WHERE "coldfront net" > 0) THEN
+            EXECUTE format('INSERT INTO %s (%s) SELECT %s FROM coldfront_net CROSS JOIN generate_series(1, "coldfront net") WHERE "coldfront net" > 0 ORDER BY %I',
+                v.cold, v.insertable, v.insertable, v.key_column);
+        END IF;
+        DROP TABLE coldfront_net;
+    END IF;
+    DROP TABLE coldfront_moved;
+
+    IF p_verify THEN
+        EXECUTE format('SELECT %s FROM %s WHERE %s', format(v_sum, v.columns), v.cold, v.range) INTO v_cold;
+        IF (v_cold.count, v_cold.coalesce) IS DISTINCT FROM (v_heap.rows, v_heap.checksum) THEN
+            RAISE EXCEPTION 'coldfront: Iceberg holds % rows of %.% between % and %, the heap % (or their contents differ)', v_cold.count,
+                quote_ident((v.a).schema_name), quote_ident((v.a).table_name), (v.a).lower_bound, (v.a).upper_bound, v_heap.rows
+                USING ERRCODE = 'XX001', HINT = 'The range is exported again.';
+        END IF;
+        row_count := v_cold.count;
+        UPDATE coldfront.archive_attempt SET row_count = v_cold.count WHERE attempt_id = p_attempt;
+    END IF;
+END
+$$;
+
+-- A filter on the keys of the rows in coldfront_net that go: each by itself where they are few.
+CREATE FUNCTION coldfront._keys_filter(p_column name, p_type text) RETURNS text
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO, YMD' AS $$
+DECLARE
+    v_keys text[];
+BEGIN
+    EXECUTE format('SELECT array_agg(k ORDER BY k::%2$s) FROM (SELECT DISTINCT %1$I::text AS k FROM coldfront_net WHERE "coldfront net" < 0) AS d',
+        p_column, p_type) INTO v_keys;
+    IF cardinality(v_keys) <= 1000 THEN
+        RETURN format('%I = ANY (%L::%s[])', p_column, v_keys, p_type);
+    END IF;
+    RETURN format('%1$I >= %2$L::%4$s AND %1$I <= %3$L::%4$s', p_column, v_keys[1], v_keys[cardinality(v_keys)], p_type);
+END
+$$;
+
+-- Notes the Iceberg snapshot that holds the verified range; after the commit that made it.
+CREATE FUNCTION coldfront._attempt_note_snapshot(p_attempt bigint) RETURNS text
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    v    record := coldfront._attempt(p_attempt);
+    v_id text;
+BEGIN
+    SELECT r ->> 'id' INTO v_id FROM duckdb.query(format(
+        'SELECT CAST(snapshot_id AS VARCHAR) AS id FROM iceberg_snapshots(%s) ORDER BY sequence_number DESC LIMIT 1', v.iceberg_table)) AS r;
+    UPDATE coldfront.archive_attempt SET snapshot_id = v_id WHERE attempt_id = p_attempt;
+    RETURN v_id;
+END
+$$;
