@@ -55,6 +55,9 @@ unsafe extern "C-unwind" fn run(
     }
 }
 
+#[cfg(feature = "pg18")]
+type Run = unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc, pg_sys::ScanDirection::Type, u64);
+#[cfg(not(feature = "pg18"))]
 type Run = unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc, pg_sys::ScanDirection::Type, u64, bool);
 type Finish = unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc);
 
