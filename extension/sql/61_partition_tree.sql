@@ -111,6 +111,14 @@ CREATE FUNCTION coldfront._columns(p_rel regclass)
      WHERE a.attrelid = p_rel AND a.attnum > 0 AND NOT a.attisdropped;
 $$;
 
+-- A row's content as text, to compare heap rows with cold ones. The lake stores a negative zero as zero.
+CREATE FUNCTION coldfront._row_content(p_rel regclass) RETURNS text
+    LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+    SELECT 'ROW(' || string_agg(CASE WHEN type IN ('real', 'double precision') THEN format('%I + %L::%s', name, 0, type)
+                                     ELSE quote_ident(name) END, ', ' ORDER BY "position") || ')::text'
+      FROM coldfront._columns(p_rel);
+$$;
+
 -- Changes when a column is added, dropped, renamed or retyped.
 CREATE FUNCTION coldfront._columns_hash(p_rel regclass) RETURNS text
     LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$

@@ -61,7 +61,7 @@ $$;
 
 -- What every step needs to know of an attempt.
 CREATE FUNCTION coldfront._attempt(p_attempt bigint, OUT a coldfront.archive_attempt, OUT root regclass, OUT key_column name, OUT key_type text,
-        OUT cold text, OUT iceberg_table text, OUT capture text, OUT columns text, OUT insertable text, OUT capture_columns text, OUT hot text, OUT range text)
+        OUT cold text, OUT iceberg_table text, OUT capture text, OUT columns text, OUT insertable text, OUT capture_columns text, OUT content text, OUT hot text, OUT range text)
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_entry coldfront.tiered_views;
@@ -79,6 +79,7 @@ BEGIN
     SELECT string_agg(quote_ident(name), ', ' ORDER BY "position"), string_agg(quote_ident(name), ', ' ORDER BY "position") FILTER (WHERE NOT generated),
            string_agg('c' || "position" || ' AS ' || quote_ident(name), ', ' ORDER BY "position")
       INTO columns, insertable, capture_columns FROM coldfront._columns(root);
+    content := coldfront._row_content(root);
     -- The heap rows of the range, as a table expression.
     SELECT '(' || coalesce(string_agg(format('SELECT %s FROM %s', columns, l::regclass), ' UNION ALL '),
                            format('SELECT %s FROM %s WHERE false', columns, root)) || ')' INTO hot
@@ -219,7 +220,7 @@ CREATE FUNCTION coldfront._attempt_replay(p_attempt bigint, p_verify boolean, OU
     SET timezone = 'UTC' SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET extra_float_digits = 1 SET bytea_output = 'hex' AS $$
 DECLARE
     v          record;
-    v_sum      text := 'count(*), coalesce(sum(hashtextextended(ROW(%1$s)::text, 0)), 0)';
+    v_sum      text := 'count(*), coalesce(sum(hashtextextended(%1$s, 0)), 0)';
     v_heap     record;
     v_cold     record;
     v_expected bigint;
@@ -234,7 +235,7 @@ BEGIN
     EXECUTE format('CREATE TEMPORARY TABLE coldfront_moved ON COMMIT DROP AS SELECT sign, %s FROM %s WHERE false', v.capture_columns, v.capture);
     EXECUTE format('WITH moved AS (DELETE FROM %s RETURNING sign, %s), kept AS (INSERT INTO coldfront_moved SELECT * FROM moved)'
         ' SELECT (SELECT count(*) FROM moved) AS changes, h.rows, h.checksum FROM (SELECT %s FROM %s AS h) AS h(rows, checksum)',
-        v.capture, v.capture_columns, CASE WHEN p_verify THEN format(v_sum, v.columns) ELSE '0, 0' END,
+        v.capture, v.capture_columns, CASE WHEN p_verify THEN format(v_sum, v.content) ELSE '0, 0' END,
         CASE WHEN p_verify THEN v.hot ELSE '(SELECT 1)' END) INTO v_heap;
     changes := v_heap.changes;
 
@@ -242,17 +243,17 @@ BEGIN
         -- One row for each content whose number changed.
         EXECUTE format('CREATE TEMPORARY TABLE coldfront_net ON COMMIT DROP AS SELECT * FROM ('
             ' SELECT %1$s, content AS "coldfront content", sum(sign) OVER same AS "coldfront net", row_number() OVER same AS "coldfront copy"'
-            '   FROM (SELECT sign, %1$s, ROW(%1$s)::text AS content FROM coldfront_moved) AS m'
+            '   FROM (SELECT sign, %1$s, %2$s AS content FROM coldfront_moved) AS m'
             ' WINDOW same AS (PARTITION BY content ORDER BY sign ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) AS n'
-            ' WHERE "coldfront copy" = 1 AND "coldfront net" <> 0', v.columns);
+            ' WHERE "coldfront copy" = 1 AND "coldfront net" <> 0', v.columns, v.content);
         SELECT coalesce(sum(-"coldfront net"), 0) INTO v_expected FROM coldfront_net WHERE "coldfront net" < 0;
         IF v_expected > 0 THEN
             v_where := coldfront._keys_filter(v.key_column, v.key_type);
             EXECUTE format('DELETE FROM %1$s AS f USING ('
-                ' SELECT x.id FROM (SELECT ctid AS id, ROW(%2$s)::text AS content, row_number() OVER (PARTITION BY ROW(%2$s)::text) AS copy'
+                ' SELECT x.id FROM (SELECT ctid AS id, %2$s AS content, row_number() OVER (PARTITION BY %2$s) AS copy'
                 '                     FROM %1$s AS c WHERE %3$s AND %4$s) AS x'
                 '   JOIN coldfront_net AS n ON n."coldfront content" = x.content AND x.copy <= -n."coldfront net") AS d'
-                ' WHERE f.ctid = d.id AND %3$s AND %4$s', v.cold, v.columns, v.range, v_where);
+                ' WHERE f.ctid = d.id AND %3$s AND %4$s', v.cold, v.content, v.range, v_where);
             GET DIAGNOSTICS v_rows = ROW_COUNT;
             IF v_rows <> v_expected THEN
                 RAISE EXCEPTION 'coldfront: % deleted rows of %.% were found % times in Iceberg', v_expected,
@@ -269,7 +270,7 @@ BEGIN
     DROP TABLE coldfront_moved;
 
     IF p_verify THEN
-        EXECUTE format('SELECT %s FROM %s WHERE %s', format(v_sum, v.columns), v.cold, v.range) INTO v_cold;
+        EXECUTE format('SELECT %s FROM %s WHERE %s', format(v_sum, v.content), v.cold, v.range) INTO v_cold;
         IF (v_cold.count, v_cold.coalesce) IS DISTINCT FROM (v_heap.rows, v_heap.checksum) THEN
             RAISE EXCEPTION 'coldfront: Iceberg holds % rows of %.% between % and %, the heap % (or their contents differ)', v_cold.count,
                 quote_ident((v.a).schema_name), quote_ident((v.a).table_name), (v.a).lower_bound, (v.a).upper_bound, v_heap.rows
