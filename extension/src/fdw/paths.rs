@@ -104,8 +104,10 @@ pub unsafe extern "C-unwind" fn rel_size(
                 _ => local.push(info),
             }
         }
-        // A scan that may turn out to have no row does not ask the engine for a better guess.
-        let known = if condition.is_some() { None } else { table_rows(&cold.table) };
+        // A scan that would have no row now is not worth asking the engine.
+        let is_empty_now =
+            condition.is_some_and(|c| bounds::is_not_true(pg_sys::estimate_expression_value(root, node::copy(c))));
+        let known = if is_empty_now { None } else { table_rows(&cold.table) };
         let tuples = known.unwrap_or(DEFAULT_ROWS).max(1.0);
         (*rel).tuples = tuples;
         // Selectivity needs reltuples and pages in proportion; set_baserel_size_estimates reads rel->tuples.
@@ -194,10 +196,11 @@ pub unsafe extern "C-unwind" fn plan(
         let mut sql = Template::default();
         sql.push(&select_list(&outputs, with_row_ids));
         sql.append(state.source());
-        if let Some(limit) = super::upper::limit_clause(root, rel) {
-            sql.push(&limit);
-        }
         let mut values = state.values.clone();
+        let limit = super::upper::limit_clause(root, rel, relation, &mut values);
+        if let Some(limit) = limit {
+            sql.append(limit);
+        }
         let condition = state.condition.map(|condition| {
             values.push(condition.cast());
             values.len() - 1
