@@ -78,6 +78,16 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION coldfront._refuse_reserved_column(p_name text) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF coldfront._is_reserved_column(p_name) THEN
+        RAISE EXCEPTION 'coldfront: a column cannot be called "%", which identifies rows inside the engine', p_name
+            USING ERRCODE = '42939', HINT = 'Choose another name.';
+    END IF;
+END
+$$;
+
 -- After ALTER TABLE on the hot table: added, dropped and retyped columns.
 CREATE FUNCTION coldfront._mirror_columns(p_schema text, p_table text) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -115,6 +125,7 @@ BEGIN
             RAISE EXCEPTION 'coldfront: column "%" of % differs from another one only in case', v_column.name, v_name
                 USING ERRCODE = '42701', HINT = 'The lake does not tell such names apart.';
         END IF;
+        PERFORM coldfront._refuse_reserved_column(v_column.name);
         PERFORM coldfront._exec_iceberg_with_claim(v_entry.iceberg_table, format('ALTER TABLE %s ADD COLUMN %s %s',
             v_entry.iceberg_table, coldfront._engine_ident(v_column.name), v_column.storage));
         v_added := true;
@@ -227,10 +238,7 @@ DECLARE
     v_entry coldfront.tiered_views;
 BEGIN
     SELECT * INTO STRICT v_entry FROM coldfront.tiered_views WHERE schema_name = p_schema AND table_name = p_table;
-    IF lower(p_new) IN ('filename', 'file_row_number', 'file_index', 'rowid') THEN
-        RAISE EXCEPTION 'coldfront: a column cannot be called "%", which identifies rows inside the engine', p_new
-            USING ERRCODE = '42939', HINT = 'Choose another name.';
-    END IF;
+    PERFORM coldfront._refuse_reserved_column(p_new);
     PERFORM coldfront._exec_iceberg_with_claim(v_entry.iceberg_table, format('ALTER TABLE %s RENAME COLUMN %s TO %s',
         v_entry.iceberg_table, coldfront._engine_ident(p_old), coldfront._engine_ident(p_new)));
     UPDATE coldfront.archive_watermark SET partition_column = p_new

@@ -39,15 +39,11 @@ pub struct RelState {
     pub local: Vec<*mut pg_sys::RestrictInfo>,
     /// What has to be true for the relation to have a row for this statement, where that can be told without looking.
     pub condition: Option<*mut pg_sys::Node>,
+    /// The condition does not hold at this moment.
+    pub is_empty_now: bool,
 }
 
 impl RelState {
-    /// Whether the relation is known to have no row for the statement.
-    pub fn is_empty(&self) -> bool {
-        // SAFETY: the condition belongs to this planning.
-        self.condition.is_some_and(|condition| unsafe { bounds::is_not_true(condition) })
-    }
-
     /// `FROM … WHERE …`
     pub fn source(&self) -> Template {
         let mut sql = Template::default();
@@ -113,7 +109,7 @@ pub unsafe extern "C-unwind" fn rel_size(
         // Selectivity needs reltuples and pages in proportion; set_baserel_size_estimates reads rel->tuples.
         pg_sys::set_baserel_size_estimates(root, rel);
         let values = deparser.values;
-        let state = RelState { cold, remote, values, local, condition };
+        let state = RelState { cold, remote, values, local, condition, is_empty_now };
         (*rel).fdw_private = pgrx::PgMemoryContexts::CurrentMemoryContext.leak_and_drop_on_delete(state).cast();
     }
 }
