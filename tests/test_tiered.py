@@ -327,7 +327,7 @@ def test_reads_give_the_heap_s_answer(db, events):
 
 
 def test_aggregates_and_limits_do_not_pull_cold_rows(db, events):
-    for read in (READS[0], READS[1], "SELECT id, count(*), sum(n) FROM {t} GROUP BY id", "SELECT id, ts FROM {t} ORDER BY ts DESC LIMIT 3", "SELECT id FROM {t} WHERE id > 2 ORDER BY n, id LIMIT 3"):
+    for read in (READS[0], READS[1], "SELECT id, ts FROM {t} ORDER BY ts DESC LIMIT 3", "SELECT id FROM {t} WHERE id > 2 ORDER BY n, id LIMIT 3"):
         shown = plan(db, read.format(t="s.events").replace("min(v)", "min(id)"), options="ANALYZE, COSTS OFF, TIMING OFF, BUFFERS OFF, SUMMARY OFF")
         rows = [line for line in shown.splitlines() if "Foreign Scan" in line]
         assert len(rows) == 1 and float(rows[0].split("rows=")[1].split()[0].rstrip(")")) <= 20, shown
