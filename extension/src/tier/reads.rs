@@ -9,6 +9,7 @@
 use pgrx::{is_a, pg_guard, pg_sys};
 
 use super::{
+    bounds::{self, Bound},
     partial::{Aggregates, Group},
     quals, view,
 };
@@ -46,10 +47,12 @@ pub unsafe fn improve(query: *mut pg_sys::Query) {
             if (*entry).rtekind != pg_sys::RTEKind::RTE_SUBQUERY {
                 continue;
             }
-            if (*entry).relkind as u8 == b'v' && view::Tiered::of_query((*entry).relid, (*entry).subquery).is_some() {
-                improve_reader(query, i as i32 + 1);
-            } else {
-                improve((*entry).subquery);
+            let is_view = (*entry).relkind as u8 == b'v' && view::is_union((*entry).subquery);
+            match view::Tiered::of_query((*entry).relid, (*entry).subquery).filter(|_| is_view) {
+                Some(tiered) => {
+                    improve_reader(query, i as i32 + 1, &tiered);
+                }
+                None => improve((*entry).subquery),
             }
         }
         for cte in node::members::<pg_sys::CommonTableExpr>((*query).cteList) {
@@ -80,7 +83,7 @@ unsafe extern "C-unwind" fn sub_links(found: *mut pg_sys::Node, context: *mut st
 }
 
 /// A query whose whole FROM is the view.
-unsafe fn improve_reader(query: *mut pg_sys::Query, varno: i32) -> Option<()> {
+unsafe fn improve_reader(query: *mut pg_sys::Query, varno: i32, tiered: &view::Tiered) -> Option<()> {
     // SAFETY: valid nodes.
     unsafe {
         let [from] = node::members::<pg_sys::Node>((*(*query).jointree).fromlist)[..] else { return None };
@@ -96,7 +99,7 @@ unsafe fn improve_reader(query: *mut pg_sys::Query, varno: i32) -> Option<()> {
             && (*query).setOperations.is_null()
             && (*query).rowMarks.is_null()
             && !pg_sys::contain_volatile_functions(where_clause);
-        if !is_plain {
+        if !is_plain || concerns_one_tier(where_clause, varno, tiered) {
             return None;
         }
         if (*query).hasAggs || !(*query).groupClause.is_null() {
@@ -105,6 +108,22 @@ unsafe fn improve_reader(query: *mut pg_sys::Query, varno: i32) -> Option<()> {
             split_limit(query, varno)
         }
     }
+}
+
+/// Whether the WHERE clause leaves out one tier, so that PostgreSQL's own plan is the best.
+unsafe fn concerns_one_tier(where_clause: *mut pg_sys::Node, varno: i32, tiered: &view::Tiered) -> bool {
+    let key = tiered.hot.attributes.iter().position(|attribute| *attribute == tiered.hot.key);
+    [&tiered.hot, &tiered.cold].into_iter().any(|side| {
+        let in_view = view::Side { key: key.map_or(0, |at| at as i16 + 1), ..side.clone() };
+        // SAFETY: the conditions are those of the view, about its own columns.
+        unsafe {
+            Bound::of_clause(quals::condition_on_column(&in_view, varno))
+                .and_then(|bound| bound.needs(where_clause))
+                .is_some_and(|needed| {
+                    bounds::is_not_true(pg_sys::eval_const_expressions(std::ptr::null_mut(), node::copy(needed)))
+                })
+        }
+    })
 }
 
 /// The sub-query of each tier, with the columns of the view as it computes them.
