@@ -331,6 +331,9 @@ pub struct Stats {
     /// Ask the catalog now; otherwise an answer that is some seconds old will do.
     #[serde(default)]
     pub fresh: bool,
+    /// Tell whether the table has this snapshot; needs `fresh`.
+    #[serde(default)]
+    pub has: Option<i64>,
 }
 
 /// Size of a table's current snapshot, from its summary; zeros for an empty table.
@@ -342,6 +345,9 @@ pub struct TableStats {
     /// Id of the current snapshot; none for an empty table.
     #[serde(default)]
     pub snapshot: Option<i64>,
+    /// Whether the table has the snapshot that was asked for.
+    #[serde(default)]
+    pub has: bool,
 }
 
 /// What a finished stream delivered.

@@ -35,6 +35,12 @@ CREATE FUNCTION coldfront._drop_lake_table(p_ref text, p_purge boolean) RETURNS 
 CREATE FUNCTION coldfront._create_namespace(p_namespace text) RETURNS void
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', '_create_namespace_wrapper';
 
+CREATE FUNCTION coldfront._lake_head(p_ref text) RETURNS bigint
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', '_lake_head_wrapper';
+
+CREATE FUNCTION coldfront._lake_has_snapshot(p_ref text, p_snapshot bigint) RETURNS boolean
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', '_lake_has_snapshot_wrapper';
+
 CREATE FUNCTION coldfront.ensure_attached() RETURNS void
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'ensure_attached_wrapper';
 COMMENT ON FUNCTION coldfront.ensure_attached IS 'Makes sure that the engine has the Iceberg catalog attached as ice';

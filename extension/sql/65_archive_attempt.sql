@@ -306,10 +306,8 @@ CREATE FUNCTION coldfront._attempt_note_snapshot(p_attempt bigint) RETURNS text
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v    record := coldfront._attempt(p_attempt);
-    v_id text;
+    v_id text := coldfront._lake_head(v.iceberg_table);
 BEGIN
-    SELECT r ->> 'id' INTO v_id FROM duckdb.query(format(
-        'SELECT CAST(snapshot_id AS VARCHAR) AS id FROM iceberg_snapshots(%s) ORDER BY sequence_number DESC LIMIT 1', v.iceberg_table)) AS r;
     UPDATE coldfront.archive_attempt SET snapshot_id = v_id WHERE attempt_id = p_attempt;
     RETURN v_id;
 END

@@ -60,9 +60,8 @@ BEGIN
         RAISE EXCEPTION 'coldfront: the cutover of attempt % is not committed', p_attempt USING ERRCODE = '55000';
     END IF;
     IF (v.a).row_count > 0 THEN
-        SELECT coalesce(bool_or(r ->> 'id' = (v.a).snapshot_id), false) INTO v_known FROM duckdb.query(format(
-            'SELECT CAST(snapshot_id AS VARCHAR) AS id FROM iceberg_snapshots(%s)', v.iceberg_table)) AS r;
-        IF NOT v_known THEN
+        v_known := coldfront._lake_has_snapshot(v.iceberg_table, (v.a).snapshot_id::bigint);
+        IF v_known IS NOT TRUE THEN
             RAISE EXCEPTION 'coldfront: the catalog does not know snapshot % of %, which holds the rows of the detached partitions',
                 coalesce((v.a).snapshot_id, '(none)'), v.iceberg_table USING ERRCODE = '55000',
                 HINT = 'The partitions are kept; check whether the catalog was restored from a backup.';

@@ -260,7 +260,16 @@ impl Session {
 
     /// Size and head of a table; `fresh` means as the catalog has them now.
     pub fn table_stats(&mut self, table: &TableRef, fresh: bool) -> Result<frame::TableStats> {
-        let request = frame::Stats { namespace: table.namespace.clone(), table: table.name.clone(), fresh };
+        self.ask_stats(table, fresh, None)
+    }
+
+    /// Whether the catalog knows a snapshot of a table.
+    pub fn has_snapshot(&mut self, table: &TableRef, snapshot: i64) -> Result<bool> {
+        Ok(self.ask_stats(table, true, Some(snapshot))?.has)
+    }
+
+    fn ask_stats(&mut self, table: &TableRef, fresh: bool, has: Option<i64>) -> Result<frame::TableStats> {
+        let request = frame::Stats { namespace: table.namespace.clone(), table: table.name.clone(), fresh, has };
         let answer = self.connection()?.call(Kind::Stats, Kind::TableStats, &request, Interrupts::Serve)?;
         decode(&answer)
     }

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+from datetime import datetime, timezone
+from itertools import pairwise
+from pathlib import Path
 
 from script import Column, Script, Table
 from session import Outcome, Session
@@ -141,46 +146,47 @@ class Decoupled(Heap):
 
 
 class Tiered(Decoupled):
-    """Rows of 2025 in Iceberg, rows of 2026 in the heap."""
+    """Monthly partitions, of which the archiver moves those before 2026 to Iceberg."""
 
     name = "tiered"
-    CUTOFF = "'2026-01-01 00:00:00+00'"
+    MONTHS = [f"{year}-{month:02}-01 00:00:00+00" for year in (2025, 2026) for month in range(1, 13)] + ["2027-01-01 00:00:00+00"]
+    CUTOFF = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+    @staticmethod
+    def is_tiered(table: Table) -> bool:
+        return any(column.name == "ts" for column in table.columns)
 
     def create_table(self, admin: Session, table: Table) -> None:
-        key = next((column for column in table.columns if column.name == "ts"), None)
-        if key is None and table.name == "t":
-            raise Refused("the table has no column ts")
-        if key is None:
-            return Heap.create_table(self, admin, table)
-        columns = ", ".join(self.column(column) for column in table.columns)
-        name = f"{self.schema}.{table.name}"
+        if not self.is_tiered(table):
+            if table.name == "t":
+                raise Refused("the table has no column ts")
+            Heap.create_table(self, admin, table)
+            return
+        columns, name = ", ".join(self.column(column) for column in table.columns), f"{self.schema}.{table.name}"
         self.must(admin, f"CREATE TABLE {name} ({columns}) PARTITION BY RANGE (ts)")
-        months = [f"{year}-{month:02}" for year in (2025, 2026) for month in range(1, 13)] + ["2027-01"]
-        for number, (first, end) in enumerate(zip(months, months[1:])):
-            self.must(admin, f"CREATE TABLE {name}_p{number:02} PARTITION OF {name} FOR VALUES FROM ('{first}-01 00:00+00') TO ('{end}-01 00:00+00')")
+        for number, (first, end) in enumerate(pairwise(self.MONTHS)):
+            self.must(admin, f"CREATE TABLE {name}_p{number:02} PARTITION OF {name} FOR VALUES FROM ('{first}') TO ('{end}')")
 
     def loaded(self, admin: Session, script: Script) -> None:
-        for table in script.tables:
-            if any(column.name == "ts" for column in table.columns):
-                self.archive(admin, table)
+        for table in filter(self.is_tiered, script.tables):
+            hot_days = (datetime.now(timezone.utc) - self.CUTOFF).days
+            name = f"{self.schema}.{table.name}"
+            self.archiver("register", "--table", name, "--period", "monthly", "--hot-period", f"{hot_days} days")
+            self.archiver("run", "--table", name)
 
-    def archive(self, admin: Session, table: Table) -> None:
-        s, t = self.schema, table.name
-        kind = next(column.kind for column in table.columns if column.name == "ts")
-        Decoupled.create_table(self, admin, Table(t + "_c", table.columns, []))
-        names = ", ".join(identifier(column.name) for column in table.columns)
-        stored = ", ".join(identifier(column.name) for column in table.columns if column.generated is None)
-        self.must(admin, f"ALTER TABLE {s}.{t} RENAME TO _{t}")
-        self.must(admin, f'INSERT INTO coldfront_cold."{s}.{t}_c" ({stored}) SELECT {stored} FROM {s}._{t} WHERE ts < {self.CUTOFF}')
-        for number in range(12):
-            self.must(admin, f"DROP TABLE {s}.{t}_p{number:02}")
-        self.must(admin, f"CREATE VIEW {s}.{t} AS SELECT {names} FROM {s}._{t} WHERE ts >= {self.CUTOFF}::{kind}"
-            f' UNION ALL SELECT {names} FROM coldfront_cold."{s}.{t}_c" WHERE ts < {self.CUTOFF}::{kind}')
+    @staticmethod
+    def archiver(*arguments: str) -> None:
+        program = Path(os.environ["PG_BIN"]) / "coldfront-archiver"
+        done = subprocess.run([program, *arguments], capture_output=True, text=True)
+        if done.returncode == 0:
+            return
+        if any(f"[{state}]" in done.stderr for state in REFUSALS):
+            raise Refused(done.stderr.strip())
+        raise SetUpError(f"coldfront-archiver {' '.join(arguments)}: {done.stderr.strip()}")
 
     def drop(self, admin: Session, script: Script) -> None:
-        for table in script.tables:
-            self.must(admin, f"DROP VIEW IF EXISTS {self.schema}.{table.name} CASCADE") if admin.run(f"SELECT 1 FROM pg_views WHERE schemaname = '{self.schema}' AND viewname = '{table.name}' AND definition LIKE '%UNION ALL%'").rows else None
         super().drop(admin, script)
+        self.must(admin, f"DELETE FROM coldfront.partition_config WHERE schema_name = {literal(self.schema)}")
 
 
 MODES = {"heap": SecondHeap, "decoupled": Decoupled, "tiered": Tiered}

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use coldfront_common::frame::{Failure, Lake, TableStats};
+use coldfront_common::frame::{Failure, Lake, Stats, TableStats};
 use coldfront_common::ident::CATALOG_ALIAS;
 use coldfront_common::sqlstate;
 use metrics::gauge;
@@ -168,9 +168,9 @@ impl Instance {
     }
 
     /// The size of a table's current snapshot.
-    pub fn table_stats(&self, namespace: &str, table: &str, fresh: bool) -> Result<TableStats, Failure> {
+    pub fn table_stats(&self, asked: &Stats) -> Result<TableStats, Failure> {
         let registration = self.registration.as_ref().map_err(no_catalog)?;
-        self.stats.get(registration, namespace, table, fresh).map_err(|e| failure::from_catalog(&e))
+        self.stats.get(registration, asked).map_err(|e| failure::from_catalog(&e))
     }
 }
 

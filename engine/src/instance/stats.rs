@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use coldfront_common::frame::TableStats;
+use coldfront_common::frame::{Stats, TableStats};
 
 use crate::gateway::Registration;
 use crate::gateway::client::{self, ClientError, Snapshot};
@@ -29,25 +29,19 @@ impl StatsCache {
     }
 
     /// The size of a table; `fresh` asks the catalog in any case.
-    pub fn get(
-        &self,
-        registration: &Registration,
-        namespace: &str,
-        table: &str,
-        fresh: bool,
-    ) -> Result<TableStats, ClientError> {
-        let key = (namespace.to_owned(), table.to_owned());
-        if !fresh
+    pub fn get(&self, registration: &Registration, asked: &Stats) -> Result<TableStats, ClientError> {
+        let key = (asked.namespace.clone(), asked.table.clone());
+        if !asked.fresh
             && let Some((read_at, stats)) = self.lock().get(&key)
             && read_at.elapsed() < MAX_AGE
         {
             return Ok(*stats);
         }
         let asked_at = Instant::now();
-        let metadata = client::load_table(registration, &[namespace], table)?;
+        let metadata = client::load_table(registration, &[&asked.namespace], &asked.table)?;
         let stats = metadata.current_snapshot().map(of_snapshot).unwrap_or_default();
         self.lock().insert(key, (asked_at, stats));
-        Ok(stats)
+        Ok(TableStats { has: asked.has.is_some_and(|id| metadata.snapshot(id).is_some()), ..stats })
     }
 
     fn forget(&self, event: &CommitEvent) {
@@ -75,6 +69,7 @@ fn of_snapshot(snapshot: &Snapshot) -> TableStats {
         bytes: total("total-files-size"),
         files: total("total-data-files"),
         snapshot: Some(snapshot.id),
+        has: false,
     }
 }
 
@@ -91,6 +86,6 @@ mod tests {
             manifest_list: String::new(),
             summary: HashMap::from([("total-records".into(), "12".into()), ("total-files-size".into(), "x".into())]),
         };
-        assert_eq!(of_snapshot(&snapshot), TableStats { rows: 12, bytes: 0, files: 0, snapshot: Some(1) });
+        assert_eq!(of_snapshot(&snapshot), TableStats { rows: 12, snapshot: Some(1), ..TableStats::default() });
     }
 }

@@ -46,7 +46,7 @@ fn sizes_follow_the_commits() {
     let engine = Engine::start();
     let mut client = client_with(&engine, "sizes", "");
     let mut size = || {
-        let stats = Stats { namespace: "t".into(), table: "sizes".into(), fresh: false };
+        let stats = Stats { namespace: "t".into(), table: "sizes".into(), fresh: false, has: None };
         let frame = client.call(Kind::Stats, &stats).unwrap();
         let rows = frame.json::<TableStats>().unwrap().rows;
         client.exec(Scope::Write, "INSERT INTO \"ice\".\"t\".\"sizes\" SELECT i, '' FROM range(50) r(i)").unwrap();

@@ -4,13 +4,16 @@
 
 #![allow(unsafe_code)]
 
-use coldfront_common::quote;
-use pgrx::{PgList, is_a, pg_sys};
+use std::ffi::c_char;
 
-use super::{hook::Plan, registry};
+use coldfront_common::quote;
+use pgrx::{PgList, pg_sys};
+
+use super::{copy_rows::CopyRows, hook::Plan, registry};
 use crate::{
-    error::Error,
+    error::{Error, OrRaise},
     pg::{catalog, node::c_string, privilege},
+    tier::Tiered,
 };
 
 /// # Safety
@@ -26,10 +29,18 @@ pub unsafe fn handle(plan: &mut Plan) {
         if catalog::relation_kind(view) != b'v' {
             return;
         }
-        let Some(entry) = registry::find(view) else { return };
+        let tiered = Tiered::of_view(view);
+        if let (true, Some(tiered)) = ((*original).is_from, &tiered) {
+            plan.rows = Some(CopyRows::new(original, tiered.clone()).or_raise());
+            return;
+        }
+        let entry = registry::find(view);
+        if entry.is_none() && tiered.is_none() {
+            return;
+        }
         let statement = pg_sys::copyObjectImpl(plan.statement.cast()).cast::<pg_sys::PlannedStmt>();
         let copy = (*statement).utilityStmt.cast::<pg_sys::CopyStmt>();
-        if (*copy).is_from {
+        if let (true, Some(entry)) = ((*copy).is_from, entry) {
             plan.user = user_for_insert(copy, view);
             (*copy).attlist = to_foreign_names((*copy).attlist, view, &entry.foreign_table);
             (*copy).relation = pg_sys::makeRangeVar(c_string("coldfront_cold"), c_string(&entry.foreign_table), -1);
@@ -39,13 +50,9 @@ pub unsafe fn handle(plan: &mut Plan) {
                 listed => listed,
             };
             let list: Vec<String> = columns.iter().map(|name| quote::ident(name)).collect();
-            let text = format!(
-                "SELECT {} FROM {}.{}",
-                list.join(", "),
-                quote::ident(&entry.schema),
-                quote::ident(&entry.table)
-            );
-            (*copy).query = parse(&text);
+            let (schema, name) = catalog::schema_and_name(view);
+            let text = format!("SELECT {} FROM {}.{}", list.join(", "), quote::ident(&schema), quote::ident(&name));
+            (*copy).query = (*parse(c_string(&text))).stmt;
             (*copy).relation = std::ptr::null_mut();
             (*copy).attlist = std::ptr::null_mut();
         }
@@ -54,7 +61,7 @@ pub unsafe fn handle(plan: &mut Plan) {
 }
 
 /// Checks INSERT on the view and returns the user to run as: the view's owner, unless the caller is that already.
-unsafe fn user_for_insert(copy: *mut pg_sys::CopyStmt, view: pg_sys::Oid) -> Option<pg_sys::Oid> {
+pub(super) unsafe fn user_for_insert(copy: *mut pg_sys::CopyStmt, view: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: catalogue look-ups; lists hold String nodes.
     unsafe {
         let user = privilege::current_user();
@@ -87,7 +94,7 @@ unsafe fn user_for_insert(copy: *mut pg_sys::CopyStmt, view: pg_sys::Oid) -> Opt
     }
 }
 
-unsafe fn names(list: *mut pg_sys::List) -> Vec<String> {
+pub(super) unsafe fn names(list: *mut pg_sys::List) -> Vec<String> {
     // SAFETY: the list holds String nodes.
     unsafe { PgList::<pg_sys::String>::from_pg(list).iter_ptr().map(|node| catalog::text((*node).sval)).collect() }
 }
@@ -107,12 +114,11 @@ unsafe fn to_foreign_names(list: *mut pg_sys::List, view: pg_sys::Oid, foreign_t
     }
 }
 
-unsafe fn parse(text: &str) -> *mut pg_sys::Node {
-    // SAFETY: the text is one SELECT, which the parser turns into one RawStmt.
+/// Parses SQL text of one statement.
+pub(super) unsafe fn parse(text: *const c_char) -> *mut pg_sys::RawStmt {
+    // SAFETY: a valid C string that was written here.
     unsafe {
-        let list = pg_sys::raw_parser(c_string(text), pg_sys::RawParseMode::RAW_PARSE_DEFAULT);
-        let raw = PgList::<pg_sys::RawStmt>::from_pg(list).get_ptr(0).expect("one statement was written");
-        debug_assert!(is_a((*raw).stmt, pg_sys::NodeTag::T_SelectStmt));
-        (*raw).stmt
+        let list = pg_sys::raw_parser(text, pg_sys::RawParseMode::RAW_PARSE_DEFAULT);
+        PgList::<pg_sys::RawStmt>::from_pg(list).get_ptr(0).expect("one statement was written")
     }
 }

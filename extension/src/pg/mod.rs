@@ -3,6 +3,7 @@
 pub mod catalog;
 pub mod collation;
 pub mod compat;
+pub mod executor;
 pub mod interrupts;
 pub mod inval;
 pub mod io;

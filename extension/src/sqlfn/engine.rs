@@ -68,6 +68,22 @@ fn _create_namespace(namespace: &str) {
     session::create_namespace(&quote::ident(namespace)).or_raise();
 }
 
+/// Id of a table's current snapshot as the catalog has it now; NULL for an empty table.
+#[pg_extern]
+fn _lake_head(table_ref: &str) -> Option<i64> {
+    lake::require_configured().or_raise();
+    session::ensure_connected().or_raise();
+    session::with(|s| s.table_stats(&parse(table_ref), true)).or_raise().snapshot
+}
+
+/// Whether the catalog knows a snapshot of a table.
+#[pg_extern]
+fn _lake_has_snapshot(table_ref: &str, snapshot: i64) -> bool {
+    lake::require_configured().or_raise();
+    session::ensure_connected().or_raise();
+    session::with(|s| s.has_snapshot(&parse(table_ref), snapshot)).or_raise()
+}
+
 #[pg_extern]
 fn ensure_attached() {
     lake::require_configured().or_raise();

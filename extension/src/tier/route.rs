@@ -6,7 +6,7 @@ use pgrx::{pg_guard, pg_sys};
 
 use super::{
     bounds::{self, Bound},
-    quals,
+    locks, quals, reads,
     split::{self, Names, Parts},
     view::{Side, Tiered},
 };
@@ -56,29 +56,35 @@ unsafe extern "C-unwind" fn plan(
     }
 }
 
-/// Whether some statement here may write to a tiered relation: its view stands in the range table, unreferenced.
+/// Whether some statement here may concern a tiered relation. Where one is written to, its view stands in the range table,
+/// unreferenced.
 unsafe fn may_be_tiered(query: *mut pg_sys::Query) -> bool {
     // SAFETY: valid nodes.
     unsafe {
-        if (*query).hasModifyingCTE {
+        if (*query).hasModifyingCTE || !(*query).rowMarks.is_null() {
             return true;
         }
-        if (*query).resultRelation == 0 || (*query).rtable.is_null() {
-            return false;
-        }
-        has_view((*query).rtable)
+        ((*query).resultRelation != 0 && !(*query).rtable.is_null() && has_view((*query).rtable))
+            || reads::may_read(query)
     }
 }
 
-/// The entry that analysis appends is the last one with a view; rewriting may append others.
-unsafe fn has_view(range_table: *mut pg_sys::List) -> bool {
+/// Whether a view stands in a range table without having been expanded.
+///
+/// # Safety
+/// A list of range table entries.
+pub unsafe fn has_view(range_table: *mut pg_sys::List) -> bool {
     // SAFETY: a list of range table entries.
     unsafe {
         (0..(*range_table).length).any(|i| is_view(pg_sys::list_nth(range_table, i).cast::<pg_sys::RangeTblEntry>()))
     }
 }
 
-unsafe fn is_view(entry: *mut pg_sys::RangeTblEntry) -> bool {
+/// Whether an entry is a view that was not expanded.
+///
+/// # Safety
+/// A range table entry.
+pub unsafe fn is_view(entry: *mut pg_sys::RangeTblEntry) -> bool {
     // SAFETY: a range table entry.
     unsafe { (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION && (*entry).relkind as u8 == b'v' }
 }
@@ -92,6 +98,8 @@ unsafe extern "C-unwind" fn prepare(query: *mut pg_sys::Query, params: pg_sys::P
     // SAFETY: the planner owns the tree.
     unsafe {
         prepare_with_clause(query, params).or_raise();
+        locks::push_down(query);
+        reads::improve(query);
         let Some(tiered) = tiered_target(query) else { return std::ptr::null_mut() };
         let mut names = Names::new(query, tiered.name());
         let Some(parts) = route(query, &tiered, params, &mut names).or_raise() else { return std::ptr::null_mut() };

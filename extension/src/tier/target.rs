@@ -98,6 +98,12 @@ unsafe fn redirect(query: *mut pg_sys::Query) {
         {
             refuse_what_cannot_be(query, &tiered);
             swap(query, entry, &tiered);
+        } else if (*entry).relkind as u8 == b'v'
+            && let Some(beneath) = Tiered::beneath_view((*entry).relid)
+        {
+            let view = catalog::qualified_name((*entry).relid);
+            let hint = format!("Change the rows of {} itself, or give {view} INSTEAD OF triggers.", beneath.name());
+            beneath.refused(&format!("changing rows through the view {view} does not work"), &hint).raise();
         }
     }
 }

@@ -47,6 +47,30 @@ impl Tiered {
         }
     }
 
+    /// The tiered relation that a view without triggers and rules of its own is defined on.
+    pub fn beneath_view(view: pg_sys::Oid) -> Option<Self> {
+        // SAFETY: the relation is open while its rule is read.
+        let below = unsafe {
+            let relation = pg_sys::RelationIdGetRelation(view);
+            if relation.is_null() {
+                return None;
+            }
+            let is_plain =
+                (*relation).trigdesc.is_null() && (*relation).rd_rules.as_ref().is_some_and(|r| r.numLocks == 1);
+            let entries = select_rule(relation).filter(|_| is_plain).map(|query| {
+                node::members::<pg_sys::RangeTblEntry>((*query).rtable).into_iter().map(|e| *e).collect::<Vec<_>>()
+            });
+            pg_sys::RelationClose(relation);
+            entries?
+        };
+        below
+            .into_iter()
+            .filter(|entry| {
+                entry.rtekind == pg_sys::RTEKind::RTE_RELATION && entry.relkind as u8 == b'v' && entry.relid != view
+            })
+            .find_map(|entry| Self::of_view(entry.relid).or_else(|| Self::beneath_view(entry.relid)))
+    }
+
     /// Reads the shape of a view's query.
     ///
     /// # Safety

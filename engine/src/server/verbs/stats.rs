@@ -8,5 +8,5 @@ use crate::server::worker::{Answer, Worker};
 pub fn stats(worker: &mut Worker, frame: &Frame) -> Result<Answer, Failure> {
     let stats: Stats = parse(frame)?;
     let instance = instance(worker)?;
-    json(Kind::TableStats, &instance.table_stats(&stats.namespace, &stats.table, stats.fresh)?)
+    json(Kind::TableStats, &instance.table_stats(&stats)?)
 }
