@@ -237,3 +237,25 @@ def test_mistakes_are_named(compactor):
     unreachable = compactor.call("run", "--all", code=3, COLDFRONT_COMPACTOR_DSN="postgres://x:secret1@127.0.0.1:1/x")
     assert "cannot connect" in unreachable.stderr and "secret1" not in unreachable.stderr
     assert "Exit codes" in compactor.call("--help").stdout
+
+
+def test_every_type_of_a_decoupled_table(stack, db, env, compactor):
+    types = {"a": "smallint", "b": "integer", "c": "bigint", "e": "real", "f": "double precision", "g": "text", "h": "boolean", "i": "date",
+             "j": "time", "k": "timestamp", "l": "timestamptz", "m": "uuid", "n": "bytea", "o": "jsonb", "p": "real[]", "q": "char(3)"}  # fmt: skip
+    create(db, "cp", "every", ", ".join(f"{name} {kind}" for name, kind in types.items()))
+    for at in range(6):
+        db.execute(
+            f"INSERT INTO cp.every SELECT {at}, {at}, {at}, {at}.5, 'NaN', 'ä{at}', true, '2024-02-29', '01:02:03.000004', '1969-12-31 23:59:59.999999',"
+            f" '2024-01-01 00:00+00', '00000000-0000-0000-0000-00000000000{at}', '\\x00ff', '{{\"k\": [{at}]}}', ARRAY[{at}, 0.5], 'x'"
+        )
+        db.execute("INSERT INTO cp.every (a) VALUES (NULL)")
+    query = "SELECT * FROM cp.every ORDER BY a, c"
+    before = db.execute(query).fetchall()
+    compactor.compact("cp.every")
+    assert Shape(env, "cp", "every").data_files == 1
+    assert repr(db.execute(query).fetchall()) == repr(before)
+    for name in types:
+        found = db.execute(f"SELECT count(*) FROM cp.every WHERE {name} = (SELECT {name} FROM cp.every WHERE a = 3)").fetchone()
+        assert found[0] >= 1 or name in "op", name
+    strictly_valid(env, "cp", "every")
+    db.execute("SET client_min_messages = warning; SELECT coldfront.drop_iceberg_table('cp', 'every', true)")

@@ -1,11 +1,13 @@
 //! Brings rewritten files into the table: validated against the head, under the claim.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use coldfront_lake::LakeError;
 use coldfront_lake::commit::{self, Change, NewFile};
 use iceberg::spec::Operation;
 
+use super::view::File;
 use super::{Done, Ready, State};
 use crate::claim::Claim;
 use crate::error::Result;
@@ -32,7 +34,8 @@ pub async fn round(work: &mut Work<'_>, state: &mut State, mut ready: Vec<Ready>
         }
         let gone: HashSet<&str> =
             ready.iter().flat_map(|r| &r.bin.inputs).map(|input| input.file.path.as_str()).collect();
-        let dangling = state.deletes.dangling(&state.view, &gone);
+        let added: Vec<_> = ready.iter().map(|r| (Arc::clone(&r.bin.partition), r.sequence)).collect();
+        let dangling = state.deletes.dangling(&state.view, &gone, &added);
         if gone.is_empty() && dangling.is_empty() {
             break;
         }
@@ -94,7 +97,7 @@ fn split(state: &State, planned: &HashSet<String>, ready: Vec<Ready>) -> (Vec<Re
 
 /// Manifests that hold removed files.
 fn touched(state: &State, removed: &HashSet<String>) -> HashSet<String> {
-    let holds = |files: &[std::sync::Arc<super::view::File>]| files.iter().any(|file| removed.contains(&file.path));
+    let holds = |files: &[Arc<File>]| files.iter().any(|file| removed.contains(&file.path));
     state.view.by_manifest.iter().filter(|(_, files)| holds(files)).map(|(path, _)| path.clone()).collect()
 }
 

@@ -106,15 +106,17 @@ impl Deletes {
         self.global_specs.contains(&delete.spec_id) || delete == data
     }
 
-    /// Delete files that apply to nothing once the files in `gone` are gone.
-    pub fn dangling(&self, view: &View, gone: &HashSet<&str>) -> Vec<String> {
+    /// Delete files that apply to nothing once the files in `gone` are gone and those in `added` are there, by their
+    /// partitions and data sequence numbers. (No position delete can be for an added file.)
+    pub fn dangling(&self, view: &View, gone: &HashSet<&str>, added: &[(Arc<Partition>, i64)]) -> Vec<String> {
         let alive = || view.data.iter().filter(|file| !gone.contains(file.path.as_str()));
         let needed_positions: HashSet<&str> = alive()
             .filter_map(|file| Some((file, self.by_path.get(&file.path)?)))
             .flat_map(|(file, deletes)| deletes.iter().filter(|(d, _)| d.sequence >= file.sequence))
             .map(|(delete, _)| delete.path.as_str())
             .collect();
-        let needs_equality = self.needs_equality(alive());
+        let sequences = alive().map(|file| (&file.partition, file.sequence));
+        let needs_equality = self.needs_equality(sequences.chain(added.iter().map(|(of, sequence)| (of, *sequence))));
         view.deletes
             .iter()
             .filter(|delete| match delete.content {
@@ -126,22 +128,22 @@ impl Deletes {
     }
 
     /// Whether an equality delete applies to one of the files: to the oldest of its scope, if to any.
-    fn needs_equality<'a>(&self, files: impl Iterator<Item = &'a Arc<File>>) -> impl Fn(&File) -> bool {
+    fn needs_equality<'a>(&self, files: impl Iterator<Item = (&'a Arc<Partition>, i64)>) -> Box<dyn Fn(&File) -> bool> {
         let (mut oldest, mut oldest_of) = (i64::MAX, HashMap::<Arc<Partition>, i64>::new());
         if !self.equality.is_empty() {
-            for file in files {
-                oldest = oldest.min(file.sequence);
-                let of = oldest_of.entry(Arc::clone(&file.partition)).or_insert(i64::MAX);
-                *of = file.sequence.min(*of);
+            for (partition, sequence) in files {
+                oldest = oldest.min(sequence);
+                let of = oldest_of.entry(Arc::clone(partition)).or_insert(i64::MAX);
+                *of = sequence.min(*of);
             }
         }
         let global = self.global_specs.clone();
-        move |delete: &File| {
+        Box::new(move |delete: &File| {
             let oldest = match global.contains(&delete.partition.spec_id) {
                 true => oldest,
                 false => oldest_of.get(&delete.partition).copied().unwrap_or(i64::MAX),
             };
             oldest < delete.sequence
-        }
+        })
     }
 }

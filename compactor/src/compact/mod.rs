@@ -90,7 +90,7 @@ pub async fn run(work: &mut Work<'_>, policy: &Policy, head: Loaded) -> Result<O
         failpoint::reach(failpoint::PLANNED).await;
         let given_up = done.given_up;
         if bins.is_empty() {
-            if done.commits == 0 && !state.deletes.dangling(&state.view, &Default::default()).is_empty() {
+            if done.commits == 0 && !state.deletes.dangling(&state.view, &Default::default(), &[]).is_empty() {
                 commit::round(work, &mut state, Vec::new(), &mut done).await?;
             }
             break;
@@ -157,7 +157,7 @@ fn planned(bins: &[Bin], state: &State) -> Outcome {
     let files: usize = bins.iter().map(|bin| bin.inputs.len()).sum();
     let rows: u64 = bins.iter().map(Bin::records).sum();
     let bytes: u64 = bins.iter().map(Bin::bytes).sum();
-    let dangling = state.deletes.dangling(&state.view, &gone).len();
+    let dangling = state.deletes.dangling(&state.view, &gone, &[]).len();
     Outcome::nothing(format!(
         "would rewrite {files} files with {rows} rows and {bytes} bytes into {} and remove {dangling} delete files",
         bins.len()
