@@ -2,7 +2,7 @@
 # PROFILE=release builds and installs optimised programs.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help deps build install up down status reset psql demo test twin bench lint
+.PHONY: help deps build install up down status reset psql demo test twin torture bench lint
 BENCH = .local/venv/bin/python tests/bench/bench.py $(or $(WHAT),all)
 export PROFILE COLDFRONT_CACHE MODE DIR
 
@@ -30,6 +30,8 @@ test: deps ## everything that CI runs
 	@ops/dev/test.sh
 twin: up ## twin scripts; DIR= another directory, MODE=decoupled|heap
 	@ops/dev/twin.sh
+torture: install ## kill things while partitions move to Iceberg; ROUNDS= SEED=
+	@.local/venv/bin/python tests/torture/torture.py --rounds $(or $(ROUNDS),200) $(if $(SEED),--seed $(SEED))
 bench: ## side-by-side ratios against heap, postgres_fdw and a plain server; WHAT=writes|scan|point
 	@PROFILE=release $(MAKE) install && $(BENCH)
 lint: deps ## formatting and lints

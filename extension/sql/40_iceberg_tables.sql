@@ -36,6 +36,12 @@ CREATE FUNCTION coldfront._foreign_table_name(p_schema text, p_table text) RETUR
                      || '_' || left(md5(quote_ident(p_schema) || '.' || quote_ident(p_table)), 16) END::name;
 $$;
 
+-- Names by which the engine or PostgreSQL itself identifies rows.
+CREATE FUNCTION coldfront._is_reserved_column(p_name text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+    SELECT lower(p_name) IN ('filename', 'file_row_number', 'file_index', 'rowid', 'ctid', 'tableoid', 'xmin', 'xmax', 'cmin', 'cmax');
+$$;
+
 CREATE FUNCTION coldfront.create_iceberg_table(
     p_schema text, p_table text, p_columns jsonb, p_partition_cols text[] DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -99,8 +105,7 @@ BEGIN
             USING ERRCODE = '42701', HINT = 'The lake does not tell names apart that differ only in case.';
     END IF;
     SELECT n INTO v_bad FROM unnest(v_names) AS n
-     WHERE lower(n) IN ('filename', 'file_row_number', 'file_index', 'rowid', 'ctid', 'tableoid', 'xmin', 'xmax', 'cmin', 'cmax')
-     LIMIT 1;
+     WHERE coldfront._is_reserved_column(n) LIMIT 1;
     IF v_bad IS NOT NULL THEN
         RAISE EXCEPTION 'coldfront: a column cannot be called "%", which identifies rows inside the engine', v_bad
             USING ERRCODE = '42939', HINT = 'Choose another name.';

@@ -87,7 +87,7 @@ DECLARE
     v_found record;
 BEGIN
     SELECT name INTO v_found FROM coldfront._columns(p_root)
-     WHERE lower(name) IN ('filename', 'file_row_number', 'file_index', 'rowid', 'ctid', 'tableoid', 'xmin', 'xmax', 'cmin', 'cmax') LIMIT 1;
+     WHERE coldfront._is_reserved_column(name) LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'coldfront: column % of % has a name that identifies rows inside the engine', quote_ident(v_found.name), v_name
             USING ERRCODE = '42939', HINT = 'Rename the column.';

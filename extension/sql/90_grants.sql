@@ -11,6 +11,8 @@ REVOKE EXECUTE ON FUNCTION iceberg_scan(text) FROM PUBLIC;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA coldfront, duckdb TO coldfront_admin;
 GRANT EXECUTE ON FUNCTION iceberg_scan(text) TO coldfront_admin;
 GRANT EXECUTE ON FUNCTION coldfront._iceberg_storage_type(text) TO PUBLIC;
+-- Run as the owner of a table whose columns change; they do what the caller may do.
+GRANT EXECUTE ON FUNCTION coldfront._mirror_constraints(regclass, regclass, text), coldfront._columns(regclass) TO PUBLIC;
 
 CREATE FUNCTION coldfront.grant_app_access(p_role text) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

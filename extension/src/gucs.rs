@@ -17,6 +17,9 @@ static ENGINE_MEMORY_LIMIT_MB: GucSetting<i32> = GucSetting::<i32>::new(0);
 static ENGINE_THREADS: GucSetting<i32> = GucSetting::<i32>::new(0);
 static ENGINE_SPILL_LIMIT_MB: GucSetting<i32> = GucSetting::<i32>::new(0);
 static ENGINE_WAIT_MS: GucSetting<i32> = GucSetting::<i32>::new(5_000);
+static SUPERVISE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"engine"));
+static CONFIG_FILE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
+static LOCAL_PG_DSN: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 static ALLOW_MIXED_WRITES: GucSetting<bool> = GucSetting::<bool>::new(true);
 static UNSAFE_ALLOW_MIXED_TRANSACTIONS: GucSetting<bool> = GucSetting::<bool>::new(false);
 
@@ -38,6 +41,21 @@ pub fn engine_socket() -> String {
 /// Whether the supervisor starts the engine.
 pub fn engine_autostart() -> bool {
     ENGINE_AUTOSTART.get()
+}
+
+/// Programs that the supervisor runs, separated by commas.
+pub fn supervise() -> String {
+    text(&SUPERVISE)
+}
+
+/// Configuration file of archiver and compactor; empty = none.
+pub fn config_file() -> String {
+    text(&CONFIG_FILE)
+}
+
+/// Connection URL that archiver and compactor use; may hold a password. Empty = theirs.
+pub fn local_pg_dsn() -> String {
+    text(&LOCAL_PG_DSN)
 }
 
 /// Path of the engine's executable; empty = beside the server's own.
@@ -174,6 +192,24 @@ pub fn init() {
         600_000,
         GucContext::Userset,
         GucFlags::UNIT_MS,
+    );
+    string(
+        c"coldfront.supervise",
+        c"Programs to run with the server: engine, archiver, compactor, separated by commas.",
+        &SUPERVISE,
+        GucContext::Sighup,
+    );
+    string(
+        c"coldfront.config_file",
+        c"Configuration file of the supervised archiver and compactor.",
+        &CONFIG_FILE,
+        GucContext::Sighup,
+    );
+    string(
+        c"coldfront.local_pg_dsn",
+        c"Connection URL of the supervised archiver and compactor.",
+        &LOCAL_PG_DSN,
+        GucContext::Sighup,
     );
     GucRegistry::define_bool_guc(
         c"coldfront.allow_mixed_writes",

@@ -9,8 +9,8 @@ use std::ffi::CStr;
 
 use pgrx::{pg_guard, pg_sys};
 
-/// Functions whose arguments are credentials.
-const SETTERS: [&str; 2] = ["set_storage_secret", "set_catalog_"];
+/// Functions whose arguments are credentials, and settings that may hold one.
+const SETTERS: [&str; 3] = ["set_storage_secret", "set_catalog_", "coldfront.local_pg_dsn"];
 /// What stands in the log in place of such a statement.
 const INSTEAD: &CStr = c"statement that sets credentials (its text is not logged)";
 
@@ -30,7 +30,9 @@ unsafe extern "C-unwind" fn emit_log(data: *mut pg_sys::ErrorData) {
     unsafe {
         let holds = |text: *const std::ffi::c_char| !text.is_null() && sets_credentials(CStr::from_ptr(text));
         // The detail of a logged EXECUTE shows what was prepared.
-        if (*data).output_to_server && (holds(pg_sys::debug_query_string) || holds((*data).detail)) {
+        // A reloaded setting is logged without any statement.
+        let texts = [pg_sys::debug_query_string, (*data).detail.cast_const(), (*data).message.cast_const()];
+        if (*data).output_to_server && texts.into_iter().any(holds) {
             (*data).hide_stmt = true;
             (*data).hide_ctx = true;
             (*data).detail_log = std::ptr::null_mut();

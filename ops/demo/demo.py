@@ -1,4 +1,4 @@
-"""All flights out of New York in 2013, in a table that PostgreSQL serves and Iceberg stores.
+"""All flights out of New York in 2013, in a table that PostgreSQL serves and Iceberg stores, then in a tiered one.
 
 demo.py DIRECTORY, which holds flights.csv and airlines.csv. Connects by PGHOST, PGPORT, PGUSER and PGDATABASE.
 """
@@ -16,6 +16,7 @@ import psycopg
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/lib"))
 
 import lake  # noqa: E402
+import tiered  # noqa: E402
 
 COLUMNS = [
     ("year", "smallint"), ("month", "smallint"), ("day", "smallint"),
@@ -154,6 +155,11 @@ def main(data: Path) -> None:
         read(demo)
         write(demo)
         read_elsewhere(demo)
+        tiered.start_afresh(demo)
+        tiered.create_and_load(demo, COLUMNS, data)
+        tiered.archive(demo)
+        tiered.write(demo)
+        tiered.expire(demo)
     psql = f"{os.environ['PG_BIN']}/psql -h {os.environ['PGHOST']} -p {os.environ['PGPORT']} -U {os.environ['PGUSER']} {os.environ['PGDATABASE']}"
     demo.say("The stack is up. To look around:")
     print(f"  {psql}\n  make down stops it.")

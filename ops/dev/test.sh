@@ -36,6 +36,7 @@ step "unit tests" unit_tests
 step "build" ops/dev/build.sh
 step "install" ops/dev/install.sh
 step "integration tests" integration_tests
+step "torture, short" "$LOCAL/venv/bin/python" tests/torture/torture.py --rounds 6
 step "twin" twin
 echo "=== all passed"
 printf '%s\n' "${report[@]}"

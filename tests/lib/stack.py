@@ -374,6 +374,8 @@ class Postgres:
         with self.connect(dbname="postgres") as admin:
             if not admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", [self.dbname]).fetchone():
                 admin.execute(f"CREATE DATABASE {self.dbname}")
+                # A user's own schema comes first by default, and for user coldfront that is the extension's.
+                admin.execute(f"ALTER DATABASE {self.dbname} SET search_path = public")
 
     def stop(self, how: int = signal.SIGINT) -> None:
         """Fast shutdown, immediate shutdown if it takes too long."""

@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
+
 use coldfront_common::sqlstate;
 use pgrx::{PgList, pg_guard, pg_sys};
 
@@ -12,6 +14,32 @@ use crate::{
 };
 
 static mut PREVIOUS: pg_sys::object_access_hook_type = None;
+
+thread_local! {
+    /// The extension changes registered relations itself.
+    static RESTS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the guards rest.
+pub fn rests() -> bool {
+    RESTS.get()
+}
+
+/// Ends the rest, also by unwinding.
+struct Rest;
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        RESTS.set(false);
+    }
+}
+
+/// Runs `f`, which knows what it does to registered relations, without guards and followers.
+pub fn at_rest<T>(f: impl FnOnce() -> T) -> T {
+    RESTS.set(true);
+    let _rest = Rest;
+    f()
+}
 
 /// Called for every look at every object, functions in expressions included, so it decides before it does anything.
 /// No Rust value lives across the call of the previous hook, which may leave by a long jump.
@@ -36,7 +64,7 @@ unsafe extern "C-unwind" fn object_access(
 /// Raises for a drop of a registered relation, however it comes about (also CASCADE and DROP OWNED).
 #[pg_guard]
 unsafe extern "C-unwind" fn relation_dropped(relation: pg_sys::Oid, argument: *mut std::ffi::c_void) {
-    if xact::may_work() && !is_internal(argument) {
+    if xact::may_work() && !rests() && !is_internal(argument) {
         refuse_drop(relation);
     }
 }

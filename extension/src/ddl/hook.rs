@@ -4,7 +4,7 @@
 
 use pgrx::{is_a, pg_guard, pg_sys};
 
-use super::{copy, copy_rows::CopyRows, guard, rename, savepoint};
+use super::{columns, copy, copy_rows::CopyRows, guard, rename, savepoint};
 use crate::{
     error::OrRaise,
     pg::{privilege, xact},
@@ -21,6 +21,8 @@ pub struct Plan {
     pub user: Option<pg_sys::Oid>,
     /// A COPY that is run here, in place of the statement.
     pub rows: Option<CopyRows>,
+    /// Changes of columns to follow up once it ran.
+    pub mirror: Option<columns::Mirror>,
     /// Renames to follow up once it ran.
     pub renamed: Option<rename::Pending>,
 }
@@ -84,6 +86,9 @@ unsafe extern "C-unwind" fn process_utility(
         Some(user) => privilege::as_user(user, run),
         None => run(),
     }
+    if let Some(mirror) = plan.mirror {
+        mirror.follow();
+    }
     if let Some(renamed) = plan.renamed {
         rename::follow(&renamed);
     }
@@ -99,7 +104,7 @@ unsafe extern "C-unwind" fn process_utility(
 
 /// Asks the handlers. Each looks at the statement's tag first.
 unsafe fn prepare(statement: *mut pg_sys::PlannedStmt) -> Plan {
-    let mut plan = Plan { statement, user: None, rows: None, renamed: None };
+    let mut plan = Plan { statement, user: None, rows: None, mirror: None, renamed: None };
     // SAFETY: the cast follows a tag check. Savepoints are also rolled back to in an aborted transaction.
     unsafe {
         let node = (*statement).utilityStmt;
@@ -108,7 +113,7 @@ unsafe fn prepare(statement: *mut pg_sys::PlannedStmt) -> Plan {
             return plan;
         }
     }
-    if !xact::may_work() {
+    if !xact::may_work() || guard::rests() {
         return plan;
     }
     // SAFETY: casts follow tag checks.
@@ -120,8 +125,11 @@ unsafe fn prepare(statement: *mut pg_sys::PlannedStmt) -> Plan {
             guard::refuse_truncate(node.cast());
         } else if is_a(node, pg_sys::NodeTag::T_AlterTableStmt) {
             guard::refuse_alter(node.cast());
+            columns::before_alter(&mut plan);
         } else if is_a(node, pg_sys::NodeTag::T_RenameStmt) {
-            plan.renamed = rename::before_rename(node.cast());
+            if !columns::before_rename(&mut plan) {
+                plan.renamed = rename::before_rename(node.cast());
+            }
         } else if is_a(node, pg_sys::NodeTag::T_AlterObjectSchemaStmt) {
             plan.renamed = rename::before_move(node.cast());
         } else if is_a(node, pg_sys::NodeTag::T_ViewStmt) {

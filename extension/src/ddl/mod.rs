@@ -2,6 +2,7 @@
 //!
 //! Everything here starts with look-ups that need no SQL, so a statement that touches no cold relation costs nothing.
 
+mod columns;
 mod copy;
 mod copy_rows;
 mod guard;

@@ -287,7 +287,8 @@ impl Deparser {
         Some(self.values.len() - 1)
     }
 
-    /// The quoted name and type of a plain column of the relation.
+    /// The quoted name and type of a plain column of the relation; none for a widened one, whose filters the engine would
+    /// narrow to the type of each file.
     ///
     /// # Safety
     /// As for [`Deparser::clause`].
@@ -300,6 +301,9 @@ impl Deparser {
             }
             let var = node.cast::<pg_sys::Var>();
             if (*var).varno as pg_sys::Index != self.relid || (*var).varlevelsup != 0 || (*var).varattno <= 0 {
+                return None;
+            }
+            if catalog::is_widened(self.relation, (*var).varattno) {
                 return None;
             }
             let ty = ColumnType::from_postgres((*var).vartype.to_u32(), (*var).vartypmod).ok()?;

@@ -53,11 +53,17 @@ pub fn routine() -> PgBox<pg_sys::FdwRoutine, pgrx::AllocatedByRust> {
     routine
 }
 
-/// Options the wrapper knows: on a foreign table `namespace`, `table_name` and `relation`, elsewhere none.
-pub fn check_options(options: &[String], on_table: bool) -> Result<(), Error> {
+/// Options the wrapper knows: on a foreign table `namespace`, `table_name` and `relation`, on a column `widened`, elsewhere
+/// none. `catalog` is where they stand.
+pub fn check_options(options: &[String], catalog: pg_sys::Oid) -> Result<(), Error> {
     for option in options {
         let name = option.split_once('=').map_or(option.as_str(), |(name, _)| name);
-        if !(on_table && matches!(name, "namespace" | "table_name" | "relation")) {
+        let is_known = match catalog {
+            pg_sys::ForeignTableRelationId => matches!(name, "namespace" | "table_name" | "relation"),
+            pg_sys::AttributeRelationId => name == "widened",
+            _ => false,
+        };
+        if !is_known {
             return Err(Error::refused(
                 "HV00D",
                 format!("coldfront: option \"{name}\" is not known here"),

@@ -39,15 +39,11 @@ pub struct RelState {
     pub local: Vec<*mut pg_sys::RestrictInfo>,
     /// What has to be true for the relation to have a row for this statement, where that can be told without looking.
     pub condition: Option<*mut pg_sys::Node>,
+    /// The condition does not hold at this moment.
+    pub is_empty_now: bool,
 }
 
 impl RelState {
-    /// Whether the relation is known to have no row for the statement.
-    pub fn is_empty(&self) -> bool {
-        // SAFETY: the condition belongs to this planning.
-        self.condition.is_some_and(|condition| unsafe { bounds::is_not_true(condition) })
-    }
-
     /// `FROM … WHERE …`
     pub fn source(&self) -> Template {
         let mut sql = Template::default();
@@ -104,14 +100,16 @@ pub unsafe extern "C-unwind" fn rel_size(
                 _ => local.push(info),
             }
         }
-        // A scan that may turn out to have no row does not ask the engine for a better guess.
-        let known = if condition.is_some() { None } else { table_rows(&cold.table) };
+        // A scan that would have no row now is not worth asking the engine.
+        let is_empty_now =
+            condition.is_some_and(|c| bounds::is_not_true(pg_sys::estimate_expression_value(root, node::copy(c))));
+        let known = if is_empty_now { None } else { table_rows(&cold.table) };
         let tuples = known.unwrap_or(DEFAULT_ROWS).max(1.0);
         (*rel).tuples = tuples;
         // Selectivity needs reltuples and pages in proportion; set_baserel_size_estimates reads rel->tuples.
         pg_sys::set_baserel_size_estimates(root, rel);
         let values = deparser.values;
-        let state = RelState { cold, remote, values, local, condition };
+        let state = RelState { cold, remote, values, local, condition, is_empty_now };
         (*rel).fdw_private = pgrx::PgMemoryContexts::CurrentMemoryContext.leak_and_drop_on_delete(state).cast();
     }
 }
@@ -194,10 +192,11 @@ pub unsafe extern "C-unwind" fn plan(
         let mut sql = Template::default();
         sql.push(&select_list(&outputs, with_row_ids));
         sql.append(state.source());
-        if let Some(limit) = super::upper::limit_clause(root, rel) {
-            sql.push(&limit);
-        }
         let mut values = state.values.clone();
+        let limit = super::upper::limit_clause(root, rel, relation, &mut values);
+        if let Some(limit) = limit {
+            sql.append(limit);
+        }
         let condition = state.condition.map(|condition| {
             values.push(condition.cast());
             values.len() - 1

@@ -58,7 +58,7 @@ fn build() -> HashMap<u32, Operator> {
         for pair in ["2", "4", "8", "24", "42", "28", "82", "48", "84"] {
             add(&format!("int{pair}{suffix}"), symbol, Condition::Always);
         }
-        for family in ["date_", "timestamp_", "uuid_", "bytea", "bool"] {
+        for family in ["date_", "uuid_", "bytea", "bool"] {
             add(&format!("{family}{suffix}"), symbol, Condition::Always);
         }
         for pair in ["4", "8", "48", "84"] {
@@ -66,7 +66,6 @@ fn build() -> HashMap<u32, Operator> {
         }
         add(&format!("numeric_{suffix}"), symbol, Condition::Numeric);
     }
-    // timestamptz compares through the functions of timestamp.
     for (name, symbol, condition) in [
         ("texteq", "=", Condition::Deterministic),
         ("textne", "<>", Condition::Deterministic),
@@ -81,7 +80,14 @@ fn build() -> HashMap<u32, Operator> {
     ] {
         add(name, symbol, condition);
     }
+    // timestamp and timestamptz have one C function, by whose name only one of them would be found.
     for (function, symbol) in [
+        (pg_sys::F_TIMESTAMP_EQ, "="),
+        (pg_sys::F_TIMESTAMP_NE, "<>"),
+        (pg_sys::F_TIMESTAMP_LT, "<"),
+        (pg_sys::F_TIMESTAMP_LE, "<="),
+        (pg_sys::F_TIMESTAMP_GT, ">"),
+        (pg_sys::F_TIMESTAMP_GE, ">="),
         (pg_sys::F_TIMESTAMPTZ_EQ, "="),
         (pg_sys::F_TIMESTAMPTZ_NE, "<>"),
         (pg_sys::F_TIMESTAMPTZ_LT, "<"),

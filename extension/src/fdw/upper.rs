@@ -1,4 +1,4 @@
-//! Planning above the base scan: LIMIT, and aggregates that the engine computes.
+//! Planning above the base scan: ORDER BY with LIMIT, and aggregates that the engine computes.
 //!
 //! An aggregate is shipped only when its result is exact and has PostgreSQL's type: counts, sums and averages of
 //! integers and decimals (an average travels as sum and count, and PostgreSQL divides), minimum and maximum of types
@@ -13,9 +13,9 @@ use super::{
     deparse::{Deparser, unpadded},
     paths::{self, value_list},
     private::{self, Output, ScanPlan},
-    template::Template,
+    template::{Piece, Template},
 };
-use crate::pg::{collation, compat};
+use crate::pg::{collation, compat, node};
 
 /// Cost of a row that the engine aggregates.
 const AGGREGATED_ROW_COST: f64 = 0.000_2;
@@ -24,34 +24,95 @@ const GROUP_COST: f64 = 0.01;
 /// Digits a decimal may have so that 10^10 rows cannot overflow the sum's 38.
 const SUMMABLE_DIGITS: u8 = 28;
 
-/// ` LIMIT n` where the whole query is this scan and a constant limit.
+/// `ORDER BY … LIMIT n` where the whole query is this scan, its order one that both sides share, and its limit known when
+/// the scan starts. PostgreSQL sorts and counts the rows again, so only which rows there are has to be right. The limit
+/// joins the scan's run-time values.
 ///
 /// # Safety
 /// Valid planner nodes of one planning.
-pub unsafe fn limit_clause(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> Option<String> {
-    // SAFETY: the caller's promise; casts follow tag checks.
+pub unsafe fn limit_clause(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    relation: pg_sys::Oid,
+    values: &mut Vec<*mut pg_sys::Expr>,
+) -> Option<Template> {
+    // SAFETY: the caller's promise.
     unsafe {
         let parse = (*root).parse;
-        let constant = |node: *mut pg_sys::Node| {
-            if node.is_null() {
-                return Some(0);
-            }
-            let constant = node.cast::<pg_sys::Const>();
-            (is_a(node, pg_sys::NodeTag::T_Const) && !(*constant).constisnull)
-                .then(|| (*constant).constvalue.value() as i64)
-        };
         let alone = pg_sys::bms_membership((*root).all_baserels) == pg_sys::BMS_Membership::BMS_SINGLETON
-            && (*parse).sortClause.is_null()
-            && (*parse).rowMarks.is_null()
             && (*parse).commandType == pg_sys::CmdType::CMD_SELECT
-            && (*root).limit_tuples > 0.0
             && !(*parse).limitCount.is_null()
-            && (*parse).limitOption == pg_sys::LimitOption::LIMIT_OPTION_COUNT;
+            && (*parse).limitOption == pg_sys::LimitOption::LIMIT_OPTION_COUNT
+            && (*parse).rowMarks.is_null()
+            && !(*parse).hasAggs
+            && !(*parse).hasWindowFuncs
+            && !(*parse).hasTargetSRFs
+            && (*parse).groupClause.is_null()
+            && (*parse).groupingSets.is_null()
+            && (*parse).distinctClause.is_null()
+            && (*parse).havingQual.is_null()
+            && (*parse).setOperations.is_null();
         if !alone || !paths::state(rel).local.is_empty() {
             return None;
         }
-        let total = constant((*parse).limitCount)?.checked_add(constant((*parse).limitOffset)?)?;
-        (total >= 0).then(|| format!(" LIMIT {total}"))
+        let mut sql = Template::default();
+        let deparser = Deparser { root, relid: (*rel).relid, relation, values: Vec::new() };
+        for (i, clause) in node::members::<pg_sys::SortGroupClause>((*parse).sortClause).into_iter().enumerate() {
+            sql.push(if i == 0 { " ORDER BY " } else { ", " });
+            sql.push(&order_term(&deparser, clause, (*parse).targetList)?);
+        }
+        let mut value = |node: *mut pg_sys::Node| {
+            let is_known = !pg_sys::contain_var_clause(node)
+                && !pg_sys::contain_subplans(node)
+                && !pg_sys::contain_volatile_functions(node);
+            is_known.then(|| {
+                values.push(node.cast());
+                Template(vec![Piece::Value(values.len() - 1, ColumnType::Int8)])
+            })
+        };
+        sql.push(" LIMIT ");
+        sql.append(value((*parse).limitCount)?);
+        if !(*parse).limitOffset.is_null() {
+            sql.push(" + ");
+            sql.append(value((*parse).limitOffset)?);
+        }
+        Some(sql)
+    }
+}
+
+/// One term of ORDER BY, if both sides order the type alike.
+unsafe fn order_term(
+    deparser: &Deparser,
+    clause: *mut pg_sys::SortGroupClause,
+    targets: *mut pg_sys::List,
+) -> Option<String> {
+    // SAFETY: a clause of the query and its target list.
+    unsafe {
+        let target = pg_sys::get_sortgroupclause_tle(clause, targets);
+        let (column, ty) = deparser.column((*target).expr.cast())?;
+        let is_shared = matches!(
+            ty,
+            ColumnType::Int2
+                | ColumnType::Int4
+                | ColumnType::Int8
+                | ColumnType::Numeric { .. }
+                | ColumnType::Float4
+                | ColumnType::Float8
+                | ColumnType::Bool
+                | ColumnType::Date
+                | ColumnType::Time
+                | ColumnType::Timestamp
+                | ColumnType::Timestamptz
+        );
+        let flags = (pg_sys::TYPECACHE_LT_OPR | pg_sys::TYPECACHE_GT_OPR) as i32;
+        let order = pg_sys::lookup_type_cache(pg_sys::exprType((*target).expr.cast()), flags);
+        let direction = match (*clause).sortop {
+            operator if operator == (*order).lt_opr => "ASC",
+            operator if operator == (*order).gt_opr => "DESC",
+            _ => return None,
+        };
+        let nulls = if (*clause).nulls_first { "FIRST" } else { "LAST" };
+        is_shared.then(|| format!("{column} {direction} NULLS {nulls}"))
     }
 }
 
@@ -76,7 +137,8 @@ pub unsafe extern "C-unwind" fn upper_paths(
             || (*input).fdw_private.is_null()
             || !(*output).fdw_private.is_null()
             || !paths::state(input).local.is_empty()
-            || paths::state(input).is_empty()
+            // The scan by itself notices that it has nothing to do, and the engine is not asked.
+            || paths::state(input).is_empty_now
         {
             return;
         }

@@ -151,3 +151,13 @@ pub fn is_cold_schema(relation: pg_sys::Oid) -> bool {
         cold != pg_sys::InvalidOid && pg_sys::get_rel_namespace(relation) == cold
     }
 }
+
+/// Whether a column of a foreign table is marked as one whose files may hold a narrower type.
+pub fn is_widened(relation: pg_sys::Oid, attribute: i16) -> bool {
+    // SAFETY: a syscache look-up; the list holds DefElem nodes.
+    unsafe {
+        PgList::<pg_sys::DefElem>::from_pg(pg_sys::GetForeignColumnOptions(relation, attribute))
+            .iter_ptr()
+            .any(|element| text((*element).defname) == "widened")
+    }
+}

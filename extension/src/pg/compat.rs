@@ -117,3 +117,27 @@ pub unsafe fn executor_run(description: *mut pg_sys::QueryDesc) {
         );
     }
 }
+
+/// The query with its GROUP BY expressions in place of references to a range table entry of their own (PostgreSQL 18).
+///
+/// # Safety
+/// A Query, which is changed.
+pub unsafe fn flatten_groups(query: *mut pg_sys::Query) -> Option<*mut pg_sys::Query> {
+    #[cfg(feature = "pg18")]
+    // SAFETY: the caller's promise; the entry for groups is the last one, as the parser makes it.
+    unsafe {
+        if (*query).hasGroupRTE {
+            let last = (*(*query).rtable).length - 1;
+            let entry = pg_sys::list_nth((*query).rtable, last).cast::<pg_sys::RangeTblEntry>();
+            if (*entry).rtekind != pg_sys::RTEKind::RTE_GROUP {
+                return None;
+            }
+            let root = std::ptr::null_mut();
+            (*query).targetList = pg_sys::flatten_group_exprs(root, query, (*query).targetList.cast()).cast();
+            (*query).havingQual = pg_sys::flatten_group_exprs(root, query, (*query).havingQual);
+            (*query).hasGroupRTE = false;
+            (*query).rtable = pg_sys::list_truncate((*query).rtable, last);
+        }
+    }
+    Some(query)
+}

@@ -23,5 +23,5 @@ pub unsafe extern "C-unwind" fn coldfront_fdw_handler(_info: pg_sys::FunctionCal
 #[pg_extern]
 fn coldfront_fdw_validator(options: Vec<Option<String>>, catalog: pg_sys::Oid) {
     let options: Vec<String> = options.into_iter().flatten().collect();
-    fdw::check_options(&options, catalog == pg_sys::ForeignTableRelationId).or_raise();
+    fdw::check_options(&options, catalog).or_raise();
 }

@@ -42,7 +42,7 @@ impl Bound {
             let [key, cutoff] = node::members::<pg_sys::Node>((*op).args)[..] else { return None };
             let var: *mut pg_sys::Var = node::cast(key, pg_sys::NodeTag::T_Var)?;
             let cutoff: *mut pg_sys::Const = node::cast(cutoff, pg_sys::NodeTag::T_Const)?;
-            if (*cutoff).constisnull || (*var).varlevelsup != 0 {
+            if (*cutoff).constisnull || (*var).varlevelsup != 0 || (*op).inputcollid != pg_sys::InvalidOid {
                 return None;
             }
             let family =

@@ -3,13 +3,15 @@
 //! [`target`] points INSERT, UPDATE and DELETE at the hot table while the statement is analysed, so that defaults,
 //! identity and generated columns are PostgreSQL's own. [`route`] decides in the planner which tiers the statement
 //! concerns, and [`split`] makes one statement of the parts where it concerns both. Reads need no rewriting to be
-//! right; [`bounds`] proves that a tier has no row for them.
+//! right: [`bounds`] proves that a tier has no row for them, and [`reads`] keeps cold rows where they are.
 
 pub mod bounds;
 mod errors;
 mod locks;
 mod new_row;
+mod partial;
 mod quals;
+mod reads;
 mod route;
 mod split;
 mod target;

@@ -6,7 +6,7 @@ use pgrx::{pg_guard, pg_sys};
 
 use super::{
     bounds::{self, Bound},
-    locks, quals,
+    locks, quals, reads,
     split::{self, Names, Parts},
     view::{Side, Tiered},
 };
@@ -56,17 +56,16 @@ unsafe extern "C-unwind" fn plan(
     }
 }
 
-/// Whether some statement here may write to a tiered relation: its view stands in the range table, unreferenced.
+/// Whether some statement here may concern a tiered relation. Where one is written to, its view stands in the range table,
+/// unreferenced.
 unsafe fn may_be_tiered(query: *mut pg_sys::Query) -> bool {
     // SAFETY: valid nodes.
     unsafe {
         if (*query).hasModifyingCTE || !(*query).rowMarks.is_null() {
             return true;
         }
-        if (*query).resultRelation == 0 || (*query).rtable.is_null() {
-            return false;
-        }
-        has_view((*query).rtable)
+        ((*query).resultRelation != 0 && !(*query).rtable.is_null() && has_view((*query).rtable))
+            || reads::may_read(query)
     }
 }
 
@@ -100,6 +99,7 @@ unsafe extern "C-unwind" fn prepare(query: *mut pg_sys::Query, params: pg_sys::P
     unsafe {
         prepare_with_clause(query, params).or_raise();
         locks::push_down(query);
+        reads::improve(query);
         let Some(tiered) = tiered_target(query) else { return std::ptr::null_mut() };
         let mut names = Names::new(query, tiered.name());
         let Some(parts) = route(query, &tiered, params, &mut names).or_raise() else { return std::ptr::null_mut() };

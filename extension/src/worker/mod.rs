@@ -1,9 +1,11 @@
-//! The supervisor: a background worker that keeps the engine running.
+//! The supervisor: a background worker that keeps the engine running, and the archiver and the compactor where
+//! `coldfront.supervise` names them.
 //!
-//! It starts the engine, starts it again when it ends (at once, then ever later while it keeps failing), stops it with
-//! the server, and reaps it. It never connects to a database. If the supervisor itself is killed, the engine follows it,
-//! because it asks the kernel to be signalled at its parent's death.
+//! It starts each program, starts it again when it ends (at once, then ever later while it keeps failing), stops it with
+//! the server, and reaps it. It never connects to a database. If the supervisor itself is killed, they follow it,
+//! because the kernel signals them at the death of their parent.
 
+mod commands;
 mod supervisor;
 
 use std::time::Duration;

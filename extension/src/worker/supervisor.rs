@@ -1,13 +1,12 @@
-//! Main loop of the supervisor.
+//! Main loop of the supervisor: starts the services that the settings want, restarts them when they end, and stops them
+//! with the server.
 
 #![allow(unsafe_code)]
 
 use std::{
-    ffi::CStr,
-    fs, io,
-    os::unix::{fs::DirBuilderExt, process::CommandExt, process::ExitStatusExt},
-    path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    io,
+    os::unix::process::ExitStatusExt,
+    process::{Child, Command, ExitStatus},
     time::{Duration, Instant},
 };
 
@@ -16,26 +15,38 @@ use pgrx::{
     pg_guard, pg_sys,
 };
 
+use super::commands;
 use crate::gucs;
 
-/// An engine that lived this long is not failing to start.
+/// A service that lived this long is not failing to start.
 const HEALTHY_AFTER: Duration = Duration::from_secs(1);
 const BACK_OFF_MIN: Duration = Duration::from_millis(20);
 const BACK_OFF_MAX: Duration = Duration::from_secs(10);
-/// How long a stopping engine may take to roll back and clean up.
+/// How long a stopping service may take to roll back and clean up.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 /// The loop wakes at least this often; signals and ended children wake it at once.
 const TICK: Duration = Duration::from_secs(5);
 
-/// What the engine is doing.
-enum Engine {
+/// A program that the supervisor keeps running.
+struct Service {
+    name: &'static str,
+    /// Whether the settings want it.
+    is_wanted: fn() -> bool,
+    /// How it is started.
+    command: fn() -> io::Result<Command>,
+    state: State,
+    back_off: Duration,
+}
+
+/// What a service is doing.
+enum State {
     Running {
         child: Child,
         since: Instant,
     },
     /// Start it at this moment.
     Waiting(Instant),
-    /// `coldfront.engine_autostart` is off.
+    /// The settings do not want it.
     Off,
 }
 
@@ -45,25 +56,14 @@ pub extern "C-unwind" fn coldfront_supervisor_main(_arg: pg_sys::Datum) {
     BackgroundWorker::attach_signal_handlers(
         SignalWakeFlags::SIGHUP | SignalWakeFlags::SIGTERM | SignalWakeFlags::SIGCHLD,
     );
-    let mut engine = Engine::Waiting(Instant::now());
-    let mut back_off = BACK_OFF_MIN;
+    let mut services = [
+        Service::new("engine", || gucs::engine_autostart() && supervises("engine"), commands::engine),
+        Service::new("archiver", || supervises("archiver"), || commands::with_schedule("archiver")),
+        Service::new("compactor", || supervises("compactor"), || commands::with_schedule("compactor")),
+    ];
     loop {
-        let now = Instant::now();
-        engine = match engine {
-            Engine::Running { child, since } => watch(child, since, &mut back_off),
-            Engine::Waiting(at) if !gucs::engine_autostart() => {
-                let _ = at;
-                Engine::Off
-            }
-            Engine::Waiting(at) if now >= at => start(&mut back_off),
-            Engine::Off if gucs::engine_autostart() => Engine::Waiting(now),
-            other => other,
-        };
-        let nap = match &engine {
-            Engine::Waiting(at) => at.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)),
-            Engine::Running { .. } | Engine::Off => TICK,
-        };
-        if !BackgroundWorker::wait_latch(Some(nap.min(TICK))) {
+        let nap = services.iter_mut().map(Service::attend).min().unwrap_or(TICK);
+        if !BackgroundWorker::wait_latch(Some(nap.clamp(Duration::from_millis(1), TICK))) {
             break;
         }
         if BackgroundWorker::sighup_received() {
@@ -71,52 +71,99 @@ pub extern "C-unwind" fn coldfront_supervisor_main(_arg: pg_sys::Datum) {
             unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
         }
     }
-    if let Engine::Running { child, .. } = engine {
-        stop(child);
-    }
+    // The engine goes last: the others use it.
+    services.iter_mut().rev().for_each(Service::stop);
 }
 
-/// Looks whether the engine still runs.
-fn watch(mut child: Child, since: Instant, back_off: &mut Duration) -> Engine {
-    match child.try_wait() {
-        Ok(None) if gucs::engine_autostart() => Engine::Running { child, since },
-        Ok(None) => {
-            stop(child);
-            Engine::Off
-        }
-        Ok(Some(status)) => {
-            if since.elapsed() >= HEALTHY_AFTER {
-                *back_off = BACK_OFF_MIN;
+fn supervises(name: &str) -> bool {
+    gucs::supervise().split(',').any(|word| word.trim() == name)
+}
+
+impl Service {
+    fn new(name: &'static str, is_wanted: fn() -> bool, command: fn() -> io::Result<Command>) -> Self {
+        Self { name, is_wanted, command, state: State::Waiting(Instant::now()), back_off: BACK_OFF_MIN }
+    }
+
+    /// Brings the service into the state that is wanted; returns how long nothing is to be done.
+    fn attend(&mut self) -> Duration {
+        let wanted = (self.is_wanted)();
+        match &mut self.state {
+            State::Running { .. } if !wanted => {
+                self.stop();
+                self.state = State::Off;
             }
-            pgrx::log!(
-                "coldfront: the engine ended ({}); it starts again in {} ms",
-                describe(status),
-                back_off.as_millis()
-            );
-            retry(back_off)
+            State::Running { .. } => self.watch(),
+            State::Waiting(_) if !wanted => self.state = State::Off,
+            State::Off if wanted => self.state = State::Waiting(Instant::now()),
+            State::Waiting(_) | State::Off => {}
         }
-        Err(error) => {
-            pgrx::warning!("coldfront: cannot watch the engine: {error}");
-            retry(back_off)
+        if matches!(self.state, State::Waiting(at) if Instant::now() >= at) {
+            self.start();
+        }
+        match self.state {
+            State::Waiting(at) => at.saturating_duration_since(Instant::now()),
+            State::Running { .. } | State::Off => TICK,
         }
     }
-}
 
-fn retry(back_off: &mut Duration) -> Engine {
-    let at = Instant::now() + *back_off;
-    *back_off = (*back_off * 2).min(BACK_OFF_MAX);
-    Engine::Waiting(at)
-}
-
-fn start(back_off: &mut Duration) -> Engine {
-    match spawn() {
-        Ok(child) => {
-            pgrx::log!("coldfront: engine started, process {}", child.id());
-            Engine::Running { child, since: Instant::now() }
+    /// Looks whether it still runs.
+    fn watch(&mut self) {
+        let State::Running { child, since } = &mut self.state else { return };
+        let lived = since.elapsed();
+        match child.try_wait() {
+            Ok(None) => {}
+            Ok(Some(status)) => {
+                if lived >= HEALTHY_AFTER {
+                    self.back_off = BACK_OFF_MIN;
+                }
+                pgrx::log!(
+                    "coldfront: the {} ended ({}); it starts again in {} ms",
+                    self.name,
+                    describe(status),
+                    self.back_off.as_millis()
+                );
+                self.retry();
+            }
+            Err(error) => {
+                pgrx::warning!("coldfront: cannot watch the {}: {error}", self.name);
+                self.retry();
+            }
         }
-        Err(error) => {
-            pgrx::warning!("coldfront: cannot start the engine {}: {error}", engine_path().display());
-            retry(back_off)
+    }
+
+    fn retry(&mut self) {
+        self.state = State::Waiting(Instant::now() + self.back_off);
+        self.back_off = (self.back_off * 2).min(BACK_OFF_MAX);
+    }
+
+    fn start(&mut self) {
+        match (self.command)().and_then(|mut command| command.spawn()) {
+            Ok(child) => {
+                pgrx::log!("coldfront: {} started, process {}", self.name, child.id());
+                self.state = State::Running { child, since: Instant::now() };
+            }
+            Err(error) => {
+                pgrx::warning!("coldfront: cannot start the {}: {error}", self.name);
+                self.retry();
+            }
+        }
+    }
+
+    /// Asks it to stop, insists after a while, and reaps it.
+    fn stop(&mut self) {
+        let State::Running { child, .. } = &mut self.state else { return };
+        let pid = libc::pid_t::try_from(child.id()).unwrap_or(0);
+        // SAFETY: the child has not been reaped, so the number is still its.
+        unsafe { libc::kill(pid, libc::SIGTERM) };
+        let deadline = Instant::now() + STOP_GRACE;
+        while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if matches!(child.try_wait(), Ok(None)) {
+            pgrx::warning!("coldfront: the {} did not stop in time and is killed", self.name);
+            if let Err(error) = child.kill().and_then(|()| child.wait().map(drop)) {
+                pgrx::warning!("coldfront: the {} could not be reaped: {error}", self.name);
+            }
         }
     }
 }
@@ -126,79 +173,5 @@ fn describe(status: ExitStatus) -> String {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => "unknown status".to_owned(),
-    }
-}
-
-fn engine_path() -> PathBuf {
-    let configured = gucs::engine_path();
-    if configured.is_empty() { server_path().with_file_name("coldfront-engine") } else { configured.into() }
-}
-
-fn server_path() -> PathBuf {
-    // SAFETY: my_exec_path is a NUL-terminated array that the server fills at start.
-    unsafe { CStr::from_ptr((&raw const pg_sys::my_exec_path).cast()) }.to_string_lossy().into_owned().into()
-}
-
-fn extension_dir() -> PathBuf {
-    let configured = gucs::engine_extension_dir();
-    if !configured.is_empty() {
-        return configured.into();
-    }
-    let mut share = [0; pg_sys::MAXPGPATH as usize];
-    // SAFETY: both buffers have MAXPGPATH bytes.
-    unsafe {
-        pg_sys::get_share_path((&raw const pg_sys::my_exec_path).cast(), share.as_mut_ptr());
-        Path::new(&*CStr::from_ptr(share.as_ptr()).to_string_lossy()).join("coldfront/duckdb")
-    }
-}
-
-fn spawn() -> io::Result<Child> {
-    let socket = PathBuf::from(gucs::engine_socket());
-    let home = socket.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("coldfront"));
-    if !home.exists() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(home)?;
-    }
-    let mut command = Command::new(engine_path());
-    // The working directory is the data directory, which keeps the socket's path short.
-    command.arg("--socket").arg(&socket).arg("--state-dir").arg(home).arg("--extension-dir").arg(extension_dir());
-    command.arg("--die-with-parent");
-    for (flag, value) in [
-        ("--memory-limit-mb", gucs::engine_memory_limit_mb()),
-        ("--threads", gucs::engine_threads()),
-        ("--spill-limit-mb", gucs::engine_spill_limit_mb()),
-    ] {
-        if let Some(value) = value {
-            command.arg(flag).arg(value.to_string());
-        }
-    }
-    let metrics = gucs::engine_metrics_listen();
-    if !metrics.is_empty() {
-        command.arg("--metrics-listen").arg(metrics);
-    }
-    command.stdin(Stdio::null());
-    // SAFETY: close_range is async-signal-safe; the engine must not inherit the server's files and sockets.
-    unsafe {
-        command.pre_exec(|| {
-            libc::close_range(3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as libc::c_int);
-            Ok(())
-        });
-    }
-    command.spawn()
-}
-
-/// Asks the engine to stop, insists after a while, and reaps it.
-fn stop(mut child: Child) {
-    let pid = libc::pid_t::try_from(child.id()).unwrap_or(0);
-    // SAFETY: the child has not been reaped, so the number is still its.
-    unsafe { libc::kill(pid, libc::SIGTERM) };
-    let deadline = Instant::now() + STOP_GRACE;
-    while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    if matches!(child.try_wait(), Ok(None)) {
-        pgrx::warning!("coldfront: the engine did not stop in time and is killed");
-        if let Err(error) = child.kill().and_then(|()| child.wait().map(drop)) {
-            pgrx::warning!("coldfront: the engine could not be reaped: {error}");
-        }
     }
 }

@@ -1,0 +1,1 @@
+SELECT coldfront._mirror_columns($1, $2)

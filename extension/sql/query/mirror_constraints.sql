@@ -1,0 +1,1 @@
+SELECT coldfront._mirror_constraints($1::pg_catalog.regclass, $2::pg_catalog.regclass, $3)

@@ -1,0 +1,1 @@
+SELECT coldfront._tier_view_aside($1, $2)

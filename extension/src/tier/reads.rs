@@ -1,0 +1,353 @@
+//! Reads of a tiered relation that would pull all of its cold rows: aggregates and LIMIT go into both tiers.
+//!
+//! An aggregate over the view becomes one over each tier and one over the two results; `ORDER BY … LIMIT n` becomes one
+//! on each tier below the whole one. The answers are the same, which is why float sums, whose value depends on the order
+//! of rows, and everything else that is not listed stay above the view.
+
+#![allow(unsafe_code)]
+
+use pgrx::{is_a, pg_guard, pg_sys};
+
+use super::{
+    bounds::{self, Bound},
+    partial::{Aggregates, Group},
+    quals, view,
+};
+use crate::pg::{compat, node};
+
+/// Whether a query may read a tiered relation somewhere, by a quick look.
+///
+/// # Safety
+/// `query` is a Query of the planner, with its views expanded.
+pub unsafe fn may_read(query: *mut pg_sys::Query) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if (*query).hasSubLinks || !(*query).cteList.is_null() {
+            return true;
+        }
+        let range_table = (*query).rtable;
+        !range_table.is_null()
+            && (0..(*range_table).length).any(|i| {
+                let entry = pg_sys::list_nth(range_table, i).cast::<pg_sys::RangeTblEntry>();
+                (*entry).rtekind == pg_sys::RTEKind::RTE_SUBQUERY
+                    && (((*entry).relkind as u8 == b'v' && view::is_union((*entry).subquery))
+                        || may_read((*entry).subquery))
+            })
+    }
+}
+
+/// Improves the query and every query in it.
+///
+/// # Safety
+/// `query` is a Query of the planner, with its views expanded.
+pub unsafe fn improve(query: *mut pg_sys::Query) {
+    // SAFETY: tags are checked before the casts.
+    unsafe {
+        for (i, entry) in node::members::<pg_sys::RangeTblEntry>((*query).rtable).into_iter().enumerate() {
+            if (*entry).rtekind != pg_sys::RTEKind::RTE_SUBQUERY {
+                continue;
+            }
+            let is_view = (*entry).relkind as u8 == b'v' && view::is_union((*entry).subquery);
+            match view::Tiered::of_query((*entry).relid, (*entry).subquery).filter(|_| is_view) {
+                Some(tiered) => {
+                    improve_reader(query, i as i32 + 1, &tiered);
+                }
+                None => improve((*entry).subquery),
+            }
+        }
+        for cte in node::members::<pg_sys::CommonTableExpr>((*query).cteList) {
+            if let Some(inner) = node::cast((*cte).ctequery, pg_sys::NodeTag::T_Query) {
+                improve(inner);
+            }
+        }
+        if (*query).hasSubLinks {
+            let flags = pg_sys::QTW_IGNORE_RT_SUBQUERIES | pg_sys::QTW_IGNORE_CTE_SUBQUERIES;
+            pg_sys::query_tree_walker_impl(query, Some(sub_links), std::ptr::null_mut(), flags as i32);
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn sub_links(found: *mut pg_sys::Node, context: *mut std::ffi::c_void) -> bool {
+    // SAFETY: tags are checked before the casts.
+    unsafe {
+        if found.is_null() {
+            return false;
+        }
+        if let Some(query) = node::cast(found, pg_sys::NodeTag::T_Query) {
+            improve(query);
+            return false;
+        }
+        pg_sys::expression_tree_walker_impl(found, Some(sub_links), context)
+    }
+}
+
+/// A query whose whole FROM is the view.
+unsafe fn improve_reader(query: *mut pg_sys::Query, varno: i32, tiered: &view::Tiered) -> Option<()> {
+    // SAFETY: valid nodes.
+    unsafe {
+        let [from] = node::members::<pg_sys::Node>((*(*query).jointree).fromlist)[..] else { return None };
+        let from: *mut pg_sys::RangeTblRef = node::cast(from, pg_sys::NodeTag::T_RangeTblRef)?;
+        let where_clause = (*(*query).jointree).quals;
+        let is_plain = (*from).rtindex == varno
+            && (*query).commandType == pg_sys::CmdType::CMD_SELECT
+            && !(*query).hasWindowFuncs
+            && !(*query).hasTargetSRFs
+            && !(*query).hasSubLinks
+            && (*query).groupingSets.is_null()
+            && (*query).distinctClause.is_null()
+            && (*query).setOperations.is_null()
+            && (*query).rowMarks.is_null()
+            && !pg_sys::contain_volatile_functions(where_clause);
+        if !is_plain || concerns_one_tier(where_clause, varno, tiered) {
+            return None;
+        }
+        if (*query).hasAggs || !(*query).groupClause.is_null() {
+            split_aggregates(query, varno)
+        } else {
+            split_limit(query, varno)
+        }
+    }
+}
+
+/// Whether the WHERE clause leaves out one tier, so that PostgreSQL's own plan is the best.
+unsafe fn concerns_one_tier(where_clause: *mut pg_sys::Node, varno: i32, tiered: &view::Tiered) -> bool {
+    let key = tiered.hot.attributes.iter().position(|attribute| *attribute == tiered.hot.key);
+    [&tiered.hot, &tiered.cold].into_iter().any(|side| {
+        let in_view = view::Side { key: key.map_or(0, |at| at as i16 + 1), ..side.clone() };
+        // SAFETY: the conditions are those of the view, about its own columns.
+        unsafe {
+            Bound::of_clause(quals::condition_on_column(&in_view, varno))
+                .and_then(|bound| bound.needs(where_clause))
+                .is_some_and(|needed| {
+                    bounds::is_not_true(pg_sys::eval_const_expressions(std::ptr::null_mut(), node::copy(needed)))
+                })
+        }
+    })
+}
+
+/// The sub-query of each tier, with the columns of the view as it computes them.
+unsafe fn sides(union: *mut pg_sys::Query) -> Vec<*mut pg_sys::Query> {
+    // SAFETY: the shape was checked by `Tiered::of_query`.
+    unsafe {
+        node::members::<pg_sys::RangeTblEntry>((*union).rtable)
+            .into_iter()
+            .filter(|entry| (**entry).rtekind == pg_sys::RTEKind::RTE_SUBQUERY)
+            .map(|entry| (*entry).subquery)
+            .collect()
+    }
+}
+
+/// An expression over the view's columns as one over the columns of a tier.
+pub struct Descent {
+    /// Range table index of the view.
+    pub varno: i32,
+    /// The tier's expression for each column.
+    columns: Vec<*mut pg_sys::Node>,
+    failed: bool,
+}
+
+/// How much deeper a tier's query is than the one that reads the view.
+const LEVELS: u32 = 2;
+
+impl Descent {
+    unsafe fn new(varno: i32, side: *mut pg_sys::Query) -> Self {
+        // SAFETY: a query of the view.
+        let columns = unsafe {
+            node::members::<pg_sys::TargetEntry>((*side).targetList).into_iter().map(|t| (*t).expr.cast()).collect()
+        };
+        Self { varno, columns, failed: false }
+    }
+
+    /// `None` for an expression that cannot be computed below.
+    ///
+    /// # Safety
+    /// An expression of the query that reads the view, without sub-selects.
+    pub unsafe fn expression(&mut self, expression: *mut pg_sys::Node) -> Option<*mut pg_sys::Node> {
+        // SAFETY: the caller's promise.
+        let out = unsafe { descend(expression, (&raw mut *self).cast()) };
+        (!self.failed).then_some(out)
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn descend(found: *mut pg_sys::Node, context: *mut std::ffi::c_void) -> *mut pg_sys::Node {
+    // SAFETY: tags are checked before the casts; the context is the Descent of this walk.
+    unsafe {
+        if found.is_null() {
+            return found;
+        }
+        let descent = context.cast::<Descent>();
+        if let Some(var) = node::cast::<pg_sys::Var, _>(found, pg_sys::NodeTag::T_Var) {
+            if (*var).varlevelsup > 0 {
+                let outer: *mut pg_sys::Var = node::copy(var);
+                (*outer).varlevelsup += LEVELS;
+                return outer.cast();
+            }
+            let column =
+                usize::try_from((*var).varattno - 1).ok().and_then(|at| (&(*descent).columns).get(at).copied());
+            return match column.filter(|_| (*var).varno == (*descent).varno) {
+                Some(column) => node::copy(column),
+                None => {
+                    (*descent).failed = true;
+                    found
+                }
+            };
+        }
+        if is_a(found, pg_sys::NodeTag::T_Aggref) || is_a(found, pg_sys::NodeTag::T_GroupingFunc) {
+            (*descent).failed = true;
+            return found;
+        }
+        pg_sys::expression_tree_mutator_impl(found, Some(descend), context)
+    }
+}
+
+/// `SELECT g, sum(x) FROM view GROUP BY g` becomes `SELECT g, sum(s) FROM (SELECT g, sum(x) AS s FROM hot GROUP BY g UNION
+/// ALL SELECT … FROM cold …) GROUP BY g`.
+unsafe fn split_aggregates(query: *mut pg_sys::Query, varno: i32) -> Option<()> {
+    // SAFETY: copies are changed until everything is known to work.
+    unsafe {
+        let flat = compat::flatten_groups(node::copy(query))?;
+        let mut groups = Vec::new();
+        for clause in node::members::<pg_sys::SortGroupClause>((*flat).groupClause) {
+            let target = pg_sys::get_sortgroupclause_tle(clause, (*flat).targetList);
+            groups.push(Group { clause, expression: (*target).expr.cast() });
+        }
+        let mut aggregates = Aggregates::new(varno, groups);
+        let targets = aggregates.lift((*flat).targetList.cast())?;
+        let having = aggregates.lift((*flat).havingQual)?;
+        let entry = quals::entry(flat, varno);
+        for side in sides((*entry).subquery) {
+            let mut descent = Descent::new(varno, side);
+            let condition = descent.expression((*(*flat).jointree).quals)?;
+            let (columns, clauses) = aggregates.below(&mut descent)?;
+            (*side).targetList = columns;
+            (*side).groupClause = clauses;
+            (*side).hasAggs = aggregates.has_any();
+            quals::restrict(side, condition);
+        }
+        rebuild_union(entry);
+        (*flat).targetList = targets.cast();
+        (*flat).havingQual = having;
+        (*(*flat).jointree).quals = std::ptr::null_mut();
+        *query = *flat;
+        Some(())
+    }
+}
+
+/// Fits the union to the new columns of its sides.
+unsafe fn rebuild_union(entry: *mut pg_sys::RangeTblEntry) {
+    // SAFETY: both sides have the same columns.
+    unsafe {
+        let union = (*entry).subquery;
+        let first = sides(union)[0];
+        let columns: Vec<_> = node::members::<pg_sys::TargetEntry>((*first).targetList)
+            .into_iter()
+            .filter(|column| !(**column).resjunk)
+            .collect();
+        let names = || node::list(columns.iter().map(|c| pg_sys::makeString((**c).resname)));
+        let operation = (*union).setOperations.cast::<pg_sys::SetOperationStmt>();
+        (*operation).colTypes = node::oid_list(columns.iter().map(|c| pg_sys::exprType((**c).expr.cast())));
+        (*operation).colTypmods = node::int_list(columns.iter().map(|_| -1));
+        (*operation).colCollations = node::oid_list(columns.iter().map(|c| pg_sys::exprCollation((**c).expr.cast())));
+        let leftmost = (*(*operation).larg.cast::<pg_sys::RangeTblRef>()).rtindex;
+        (*union).targetList = node::list(columns.iter().enumerate().map(|(i, column)| {
+            let expression = (**column).expr.cast();
+            let var = pg_sys::makeVar(
+                leftmost,
+                i as i16 + 1,
+                pg_sys::exprType(expression),
+                -1,
+                pg_sys::exprCollation(expression),
+                0,
+            );
+            pg_sys::makeTargetEntry(var.cast(), i as i16 + 1, (**column).resname, false)
+        }));
+        for side in node::members::<pg_sys::RangeTblEntry>((*union).rtable) {
+            if (*side).rtekind == pg_sys::RTEKind::RTE_SUBQUERY {
+                (*(*side).eref).colnames = names();
+            }
+        }
+        (*(*entry).eref).colnames = names();
+    }
+}
+
+/// `ORDER BY k LIMIT n OFFSET m` above the view becomes `ORDER BY k LIMIT n + m` in each tier, too.
+unsafe fn split_limit(query: *mut pg_sys::Query, varno: i32) -> Option<()> {
+    // SAFETY: copies are changed until everything is known to work.
+    unsafe {
+        if (*query).limitCount.is_null()
+            || (*query).limitOption != pg_sys::LimitOption::LIMIT_OPTION_COUNT
+            || !is_plain_value((*query).limitCount)
+            || !is_plain_value((*query).limitOffset)
+        {
+            return None;
+        }
+        let copied: *mut pg_sys::Query = node::copy(query);
+        let entry = quals::entry(copied, varno);
+        for side in sides((*entry).subquery) {
+            let mut descent = Descent::new(varno, side);
+            let condition = descent.expression((*(*copied).jointree).quals)?;
+            let mut order = Vec::new();
+            for (i, clause) in node::members::<pg_sys::SortGroupClause>((*copied).sortClause).into_iter().enumerate() {
+                let target = pg_sys::get_sortgroupclause_tle(clause, (*copied).targetList);
+                if pg_sys::contain_volatile_functions((*target).expr.cast()) {
+                    return None;
+                }
+                let key = descent.expression((*target).expr.cast())?;
+                let position = (*(*side).targetList).length as i16 + 1;
+                let junk = pg_sys::makeTargetEntry(key.cast(), position, node::c_string("key"), true);
+                (*junk).ressortgroupref = i as pg_sys::Index + 1;
+                (*side).targetList = pg_sys::lappend((*side).targetList, junk.cast());
+                let below: *mut pg_sys::SortGroupClause = node::copy(clause);
+                (*below).tleSortGroupRef = i as pg_sys::Index + 1;
+                order.push(below);
+            }
+            (*side).sortClause = node::list(order);
+            (*side).limitCount = sum((*copied).limitCount, (*copied).limitOffset);
+            (*side).limitOption = pg_sys::LimitOption::LIMIT_OPTION_COUNT;
+            quals::restrict(side, condition);
+        }
+        (*(*copied).jointree).quals = std::ptr::null_mut();
+        *query = *copied;
+        Some(())
+    }
+}
+
+/// A constant or a parameter of the statement, perhaps with a cast.
+unsafe fn is_plain_value(expression: *mut pg_sys::Node) -> bool {
+    // SAFETY: tags are checked before the casts.
+    unsafe {
+        let expression = pg_sys::eval_const_expressions(std::ptr::null_mut(), node::copy(expression));
+        if let Some(cast) = node::cast::<pg_sys::FuncExpr, _>(expression, pg_sys::NodeTag::T_FuncExpr) {
+            let arguments = node::members::<pg_sys::Node>((*cast).args);
+            return (*cast).funcid == pg_sys::Oid::from(pg_sys::F_INT8_INT4) && is_plain_value(arguments[0]);
+        }
+        if let Some(constant) = node::cast::<pg_sys::Const, _>(expression, pg_sys::NodeTag::T_Const) {
+            return !(*constant).constisnull;
+        }
+        expression.is_null()
+            || node::cast::<pg_sys::Param, _>(expression, pg_sys::NodeTag::T_Param)
+                .is_some_and(|param| (*param).paramkind == pg_sys::ParamKind::PARAM_EXTERN)
+    }
+}
+
+/// `count + offset`; the sum of two limits that are too large for a bigint is refused by PostgreSQL as it runs.
+unsafe fn sum(count: *mut pg_sys::Node, offset: *mut pg_sys::Node) -> *mut pg_sys::Node {
+    // SAFETY: both are of type bigint, as the parser makes them.
+    unsafe {
+        if offset.is_null() {
+            return node::copy(count);
+        }
+        let arguments = node::list([node::copy(count), node::copy(offset)]);
+        pg_sys::makeFuncExpr(
+            pg_sys::Oid::from(pg_sys::F_INT8PL),
+            pg_sys::INT8OID,
+            arguments,
+            pg_sys::InvalidOid,
+            pg_sys::InvalidOid,
+            pg_sys::CoercionForm::COERCE_EXPLICIT_CALL,
+        )
+        .cast()
+    }
+}
