@@ -14,6 +14,8 @@ pub struct ConfigFile {
     pub engine: EngineConfig,
     #[serde(default)]
     pub archiver: ArchiverConfig,
+    #[serde(default)]
+    pub compactor: CompactorConfig,
 }
 
 /// `[engine]`
@@ -52,6 +54,35 @@ pub struct ArchiverConfig {
     pub jobs: Option<usize>,
     /// For how long a lock on a busy table is tried again and again.
     pub lock_wait_s: Option<u64>,
+}
+
+/// `[compactor]`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CompactorConfig {
+    /// Connection URL, e.g. `postgres://compactor@/app?host=/run/postgresql`.
+    pub dsn: Option<String>,
+    /// Time zone of the schedules, e.g. `Europe/Prague`.
+    pub time_zone: Option<String>,
+    /// Loopback address of `/metrics` in `serve`, e.g. `127.0.0.1:9189`.
+    pub metrics_listen: Option<String>,
+    /// Files that are written at a time.
+    pub jobs: Option<usize>,
+    /// `[compactor.schedule]`
+    #[serde(default)]
+    pub schedule: CompactorSchedule,
+}
+
+/// `[compactor.schedule]`: cron expressions with seconds for `serve`, e.g. `0 */10 * * * *`; what is not given never runs,
+/// unless the table's own row in `coldfront.maintenance_config` says when.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CompactorSchedule {
+    pub compact: Option<String>,
+    pub rewrite_manifests: Option<String>,
+    pub expire: Option<String>,
+    pub orphans: Option<String>,
+    pub metadata: Option<String>,
 }
 
 /// Why a configuration file could not be used.

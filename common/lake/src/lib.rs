@@ -1,0 +1,19 @@
+//! What the archiver and the compactor need to read and commit Iceberg tables: the REST catalog, the object store,
+//! manifests, and the kinds of commit that the `iceberg` crate lacks.
+//!
+//! It is a crate of its own because a PostgreSQL backend links `coldfront-common`, and may not link any of this.
+//! "Spec" in comments is the Iceberg table specification, by the name of its section.
+
+pub mod catalog;
+pub mod commit;
+mod encode;
+mod error;
+mod oauth;
+mod percent;
+pub mod place;
+pub mod read;
+pub mod store;
+pub mod summary;
+pub mod writable;
+
+pub use error::{LakeError, Result};

@@ -1,0 +1,184 @@
+//! The connection, and what the database knows: where the lake is, which tables there are, what each is configured for.
+
+use coldfront_common::frame::{CatalogAuth, Lake, Storage};
+use coldfront_common::ident::TableRef;
+use coldfront_lake::catalog::TableId;
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{Connection, Row};
+
+use crate::error::{Error, Result};
+use crate::policy::Configured;
+use crate::settings::Settings;
+
+const TABLES: &str = "
+SELECT v.schema_name::text, v.table_name::text, v.iceberg_table, coalesce(c.enabled, true) AS enabled,
+       c.target_file_bytes, c.small_file_bytes, c.min_input_files, c.delete_ratio, c.delete_files, c.sort_by,
+       c.manifests_max, extract(epoch FROM c.snapshot_age)::float8 AS snapshot_age_s, c.snapshots_min,
+       extract(epoch FROM c.orphan_age)::float8 AS orphan_age_s,
+       c.compact_schedule, c.manifests_schedule, c.expire_schedule, c.orphans_schedule, c.metadata_schedule,
+       ARRAY(SELECT a.snapshot_id FROM coldfront.archive_attempt AS a
+              WHERE a.schema_name = v.schema_name AND a.table_name = v.table_name AND a.snapshot_id IS NOT NULL) AS pins
+  FROM coldfront.tiered_views AS v
+  LEFT JOIN coldfront.maintenance_config AS c USING (schema_name, table_name)
+ WHERE v.schema_name <> ''
+ ORDER BY 1, 2";
+
+/// A relation with a cold part.
+#[derive(Debug, Clone)]
+pub struct Relation {
+    pub schema: String,
+    pub table: String,
+    /// The Iceberg table as writers claim it.
+    pub reference: String,
+    pub id: TableId,
+    pub enabled: bool,
+    pub configured: Configured,
+}
+
+impl std::fmt::Display for Relation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.schema, self.table)
+    }
+}
+
+/// Says what was being done when a statement failed.
+pub trait During<T> {
+    fn during(self, what: impl Into<String>) -> Result<T>;
+}
+
+impl<T> During<T> for std::result::Result<T, sqlx::Error> {
+    fn during(self, what: impl Into<String>) -> Result<T> {
+        self.map_err(|source| Error::Database { what: what.into(), source })
+    }
+}
+
+pub async fn connect(settings: &Settings) -> Result<PgConnection> {
+    let mut connection = PgConnection::connect_with(&settings.connection).await.map_err(Error::Connect)?;
+    let installed: bool = sqlx::query_scalar("SELECT to_regclass('coldfront.maintenance_config') IS NOT NULL")
+        .fetch_one(&mut connection)
+        .await
+        .map_err(Error::Connect)?;
+    if installed { Ok(connection) } else { Err(Error::NoExtension) }
+}
+
+/// Where the lake is and how to get in.
+pub async fn lake(connection: &mut PgConnection) -> Result<Lake> {
+    // The settings are the extension's, so it has to be loaded into the session before they can be shown.
+    let doing = "reading the lake's settings and credentials, which takes a superuser, or a role with \
+                 pg_read_all_settings and SELECT on coldfront.storage_secret";
+    let (warehouse, catalog_uri): (Option<String>, Option<String>) = sqlx::query_as(
+        "SELECT current_setting('coldfront.warehouse', true), current_setting('coldfront.lakekeeper_endpoint', true)",
+    )
+    .fetch_one(&mut *connection)
+    .await
+    .during(doing)?;
+    let (Some(warehouse), Some(catalog_uri)) = (warehouse, catalog_uri.filter(|uri| !uri.is_empty())) else {
+        return Err(Error::NoLake(
+            "no lake is configured: set coldfront.warehouse and coldfront.lakekeeper_endpoint, \
+             with coldfront in shared_preload_libraries"
+                .to_owned(),
+        ));
+    };
+    let secrets: Vec<(String, String)> = sqlx::query_as("SELECT purpose, payload::text FROM coldfront.storage_secret")
+        .fetch_all(connection)
+        .await
+        .during(doing)?;
+    let mut lake = Lake { warehouse, catalog_uri, ..Lake::default() };
+    for (purpose, payload) in secrets {
+        // The parser's message could hold a part of the credential.
+        let unreadable =
+            |_| Error::NoLake(format!("the {purpose} credential in coldfront.storage_secret cannot be read"));
+        match purpose.as_str() {
+            "storage" => lake.storage = Some(serde_json::from_str::<Storage>(&payload).map_err(unreadable)?),
+            "catalog" => lake.catalog_auth = serde_json::from_str::<CatalogAuth>(&payload).map_err(unreadable)?,
+            _ => {}
+        }
+    }
+    Ok(lake)
+}
+
+/// All relations with a cold part.
+pub async fn relations(connection: &mut PgConnection) -> Result<Vec<Relation>> {
+    let rows = sqlx::query(TABLES).fetch_all(connection).await.during("reading the registry of cold tables")?;
+    rows.iter().map(|row| relation(row).during("reading the registry of cold tables")?.checked()).collect()
+}
+
+fn relation(row: &PgRow) -> std::result::Result<Relation, sqlx::Error> {
+    let count = |value: Option<i32>| value.and_then(|v| usize::try_from(v).ok());
+    let bytes = |value: Option<i64>| value.and_then(|v| u64::try_from(v).ok());
+    let pins: Vec<String> = row.try_get("pins")?;
+    let schedule = |name: &str| row.try_get::<Option<String>, _>(name);
+    Ok(Relation {
+        schema: row.try_get("schema_name")?,
+        table: row.try_get("table_name")?,
+        reference: row.try_get("iceberg_table")?,
+        id: TableId { namespace: Vec::new(), name: String::new() },
+        enabled: row.try_get("enabled")?,
+        configured: Configured {
+            target_file_bytes: bytes(row.try_get("target_file_bytes")?),
+            small_file_bytes: bytes(row.try_get("small_file_bytes")?),
+            min_input_files: count(row.try_get("min_input_files")?),
+            delete_ratio: row.try_get("delete_ratio")?,
+            delete_files: count(row.try_get("delete_files")?),
+            sort_by: row.try_get("sort_by")?,
+            manifests_max: count(row.try_get("manifests_max")?),
+            snapshot_age_s: row.try_get("snapshot_age_s")?,
+            snapshots_min: count(row.try_get("snapshots_min")?),
+            orphan_age_s: row.try_get("orphan_age_s")?,
+            pins: pins.iter().filter_map(|id| id.parse().ok()).collect(),
+            schedules: [
+                schedule("compact_schedule")?,
+                schedule("manifests_schedule")?,
+                schedule("expire_schedule")?,
+                schedule("metadata_schedule")?,
+                schedule("orphans_schedule")?,
+            ],
+        },
+    })
+}
+
+impl Relation {
+    fn checked(mut self) -> Result<Self> {
+        let reference = TableRef::parse(&self.reference)
+            .map_err(|error| Error::Refused(format!("the registry has {self} wrong: {error}")))?;
+        self.id = TableId::new(&reference.namespace, &reference.name);
+        Ok(self)
+    }
+}
+
+/// Splits `schema.table`, with double quotes where a part needs them.
+pub fn parse_name(text: &str) -> Result<(String, String)> {
+    let wrong = || Error::TableName(text.to_owned());
+    let (mut parts, mut part, mut chars) = (Vec::new(), String::new(), text.chars().peekable());
+    let mut quoted = false;
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => part.extend(chars.next()),
+            '"' => quoted = !quoted,
+            '.' if !quoted => parts.push(std::mem::take(&mut part)),
+            c if quoted => part.push(c),
+            c => part.extend(c.to_lowercase()),
+        }
+    }
+    parts.push(part);
+    match (quoted, parts.as_slice()) {
+        (false, [schema, table]) if !schema.is_empty() && !table.is_empty() => Ok((schema.clone(), table.clone())),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_postgresql() {
+        let parsed = |text: &str| parse_name(text).ok();
+        let pair = |a: &str, b: &str| Some((a.to_owned(), b.to_owned()));
+        assert_eq!(parsed("app.Events"), pair("app", "events"));
+        assert_eq!(parsed("\"A.b\".\"c\"\"d\""), pair("A.b", "c\"d"));
+        for wrong in ["events", "a.b.c", "\"a.b", ".a", ""] {
+            assert_eq!(parsed(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+"""What tests of the compactor need: its program, what a table looks like in the lake, a pause at a failpoint."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psycopg
+import pyarrow.parquet as pq
+
+import lake
+from stack import PG_HOME, Stack, wait_until
+
+DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
+
+
+class Compactor:
+    """`coldfront-compactor` against the database of a stack."""
+
+    def __init__(self, stack: Stack, directory: Path):
+        self.stack, self.directory = stack, directory
+        self.dsn = f"postgres://{stack.pg.user}@127.0.0.1:{stack.pg.port}/{stack.pg.dbname}"
+
+    def command(self, *argv: str) -> list[str]:
+        return [str(PG_HOME / "bin/coldfront-compactor"), *argv]
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return {**os.environ, "COLDFRONT_COMPACTOR_DSN": self.dsn, **more}
+
+    def call(self, *argv: str, code: int | None = 0, **env: str) -> subprocess.CompletedProcess:
+        """Run it; its exit code has to be `code`, unless that is None."""
+        done = subprocess.run(self.command(*argv), capture_output=True, text=True, env=self.environment(**env), timeout=180)
+        done.stderr = done.stderr.replace('\\"', '"')  # the log lines are JSON
+        if code is not None:
+            assert done.returncode == code, f"{argv}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def run(self, table: str, task: str, *argv: str, code: int | None = 0, **env: str) -> subprocess.CompletedProcess:
+        return self.call("run", "--table", table, "--task", task, *argv, code=code, **env)
+
+    def compact(self, table: str, *argv: str, code: int | None = 0, **env: str) -> subprocess.CompletedProcess:
+        return self.run(table, "compact", *argv, code=code, **env)
+
+    def expire_all(self, table: str, *argv: str) -> subprocess.CompletedProcess:
+        return self.run(table, "expire", "--older-than-hours", "0", *argv)
+
+    def orphans_now(self, table: str, *argv: str) -> subprocess.CompletedProcess:
+        return self.run(table, "orphans", "--orphan-age-hours", "0", "--i-know", *argv)
+
+    def pause_at(self, point: str, *argv: str) -> "Paused":
+        return Paused(self, point, argv)
+
+
+class Paused:
+    """A compactor that runs up to a failpoint and waits there."""
+
+    def __init__(self, compactor: Compactor, point: str, argv: tuple[str, ...]):
+        self.log = compactor.directory / f"{point}-{time.monotonic_ns()}.log"
+        with open(self.log, "w") as out:
+            env = compactor.environment(COLDFRONT_COMPACTOR_PAUSE_AT=point)
+            self.process = subprocess.Popen(compactor.command(*argv), stdout=out, stderr=out, env=env)
+        wait_until(f"the compactor to pause at {point}", self._paused, 60, self.log)
+
+    def _paused(self) -> bool:
+        if '"paused"' in self.log.read_text():
+            return True
+        assert self.process.poll() is None, f"ended with {self.process.returncode}: {self.log.read_text()}"
+        return False
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(30)
+
+
+class Shape:
+    """How a table looks to pyiceberg."""
+
+    def __init__(self, env: dict[str, str], schema: str, table: str):
+        self.env = env
+        self.table = lake.catalog(env).load_table((schema, table))
+
+    def content(self, kind: int) -> list[dict]:
+        files = self.table.inspect.files().to_pylist() if self.table.current_snapshot() else []
+        return [file for file in files if file["content"] == kind]
+
+    @property
+    def data_files(self) -> int:
+        return len(self.content(DATA))
+
+    @property
+    def delete_files(self) -> int:
+        return len(self.content(POSITION_DELETES)) + len(self.content(EQUALITY_DELETES))
+
+    @property
+    def snapshots(self) -> int:
+        return len(self.table.metadata.snapshots)
+
+    def summary(self) -> dict[str, str]:
+        return dict(self.table.current_snapshot().summary.additional_properties)
+
+    def rows(self, snapshot: int | None = None) -> list[tuple]:
+        read = self.table.scan(snapshot_id=snapshot).to_arrow().to_pylist()
+        return sorted((tuple(row.values()) for row in read), key=repr)
+
+
+def in_engine(db: psycopg.Connection, schema: str, table: str, select: str = "*") -> list[tuple]:
+    """Rows as DuckDB reads them from the catalog, past the extension's own scan."""
+    return sorted(db.execute(f"SELECT * FROM duckdb.query($q$SELECT {select} FROM \"ice\".\"{schema}\".\"{table}\"$q$)").fetchall(), key=repr)
+
+
+def strictly_valid(env: dict[str, str], schema: str, table: str) -> None:
+    """What strict readers insist on, of every snapshot."""
+    loaded = lake.catalog(env).load_table((schema, table))
+    numbers = set()
+    for snapshot in loaded.metadata.snapshots:
+        assert snapshot.sequence_number not in numbers
+        numbers.add(snapshot.sequence_number)
+        assert snapshot.sequence_number <= loaded.metadata.last_sequence_number
+        totals = {"total-records": 0, "total-data-files": 0, "total-delete-files": 0, "total-files-size": 0,
+                  "total-position-deletes": 0, "total-equality-deletes": 0}  # fmt: skip
+        seen = set()
+        for manifest in snapshot.manifests(loaded.io):
+            assert manifest.sequence_number <= snapshot.sequence_number
+            assert manifest.min_sequence_number <= manifest.sequence_number
+            entries = manifest.fetch_manifest_entry(loaded.io, discard_deleted=False)
+            live = [entry for entry in entries if entry.status != 2]
+            counts = [sum(entry.status == status for entry in entries) for status in (0, 1, 2)]
+            assert counts == [manifest.existing_files_count, manifest.added_files_count, manifest.deleted_files_count]
+            if live:
+                assert manifest.min_sequence_number == min(entry.sequence_number for entry in live)
+            for entry in live:
+                file = entry.data_file
+                assert file.file_path not in seen
+                seen.add(file.file_path)
+                totals["total-files-size"] += file.file_size_in_bytes
+                if file.content == DATA:
+                    totals["total-data-files"] += 1
+                    totals["total-records"] += file.record_count
+                else:
+                    totals["total-delete-files"] += 1
+                    kind = "position" if file.content == POSITION_DELETES else "equality"
+                    totals[f"total-{kind}-deletes"] += file.record_count
+        summary = snapshot.summary.additional_properties
+        if summary.get("coldfront.task"):
+            for name, value in totals.items():
+                assert summary[name] == str(value), (name, summary)
+    loaded.metadata.snapshots and [loaded.scan(snapshot_id=s.snapshot_id).to_arrow() for s in loaded.metadata.snapshots]
+
+
+def footers(env: dict[str, str], shape: Shape) -> list[pq.FileMetaData]:
+    return [pq.read_metadata(shape.table.io.new_input(file["file_path"]).open()) for file in shape.content(DATA)]
