@@ -2,14 +2,10 @@
 
 #![allow(unsafe_code)]
 
-use pgrx::{is_a, pg_guard, pg_sys};
+use pgrx::{PgMemoryContexts, is_a, pg_guard, pg_sys};
 
 use super::{columns, copy, copy_rows::CopyRows, guard, rename, savepoint};
-use crate::{
-    error::OrRaise,
-    pg::{privilege, xact},
-    session,
-};
+use crate::{error::OrRaise, pg::xact, session};
 
 static mut PREVIOUS: pg_sys::ProcessUtility_hook_type = None;
 
@@ -25,11 +21,33 @@ pub struct Plan {
     pub mirror: Option<columns::Mirror>,
     /// Renames to follow up once it ran.
     pub renamed: Option<rename::Pending>,
+    /// It may leave a transaction behind that cannot commit.
+    is_block: bool,
 }
 
-// PostgreSQL fixes the number of arguments.
+/// `tcop/utility.h`, without the guard of the generated binding: an error of the statement passes through here untouched,
+/// with everything PostgreSQL reports about it.
+mod raw {
+    use pgrx::pg_sys;
+
+    unsafe extern "C-unwind" {
+        #[allow(clippy::too_many_arguments)]
+        pub fn standard_ProcessUtility(
+            statement: *mut pg_sys::PlannedStmt,
+            query_string: *const std::ffi::c_char,
+            read_only_tree: bool,
+            context: pg_sys::ProcessUtilityContext::Type,
+            params: pg_sys::ParamListInfo,
+            query_env: *mut pg_sys::QueryEnvironment,
+            destination: *mut pg_sys::DestReceiver,
+            completion: *mut pg_sys::QueryCompletion,
+        );
+    }
+}
+
+// PostgreSQL fixes the number of arguments. No Rust value lives across the call of the next function, which may leave by
+// a long jump: the plan belongs to a memory context, and the user is put back by whoever handles the error.
 #[allow(clippy::too_many_arguments)]
-#[pg_guard]
 unsafe extern "C-unwind" fn process_utility(
     statement: *mut pg_sys::PlannedStmt,
     query_string: *const std::ffi::c_char,
@@ -41,70 +59,84 @@ unsafe extern "C-unwind" fn process_utility(
     completion: *mut pg_sys::QueryCompletion,
 ) {
     // SAFETY: the statement is a valid PlannedStmt; arguments are handed on unchanged.
+    unsafe {
+        let plan = before(statement);
+        let next = PREVIOUS.unwrap_or(raw::standard_ProcessUtility);
+        if plan.is_null() {
+            next(statement, query_string, read_only_tree, context, params, query_env, destination, completion);
+            return;
+        }
+        if (*plan).rows.is_some() {
+            run_rows(plan, query_string, completion);
+            return;
+        }
+        let (mut user, mut security) = (pg_sys::InvalidOid, 0);
+        pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut security);
+        if let Some(other) = (*plan).user {
+            pg_sys::SetUserIdAndSecContext(other, security | pg_sys::SECURITY_LOCAL_USERID_CHANGE as i32);
+        }
+        next((*plan).statement, query_string, read_only_tree, context, params, query_env, destination, completion);
+        pg_sys::SetUserIdAndSecContext(user, security);
+        after(plan);
+    }
+}
+
+/// Asks the handlers; null where none of them has anything to do with the statement.
+#[pg_guard]
+unsafe extern "C-unwind" fn before(statement: *mut pg_sys::PlannedStmt) -> *mut Plan {
+    // SAFETY: a valid PlannedStmt.
     let plan = unsafe { prepare(statement) };
-    if let Some(rows) = &plan.rows {
+    let does_nothing = plan.statement == statement
+        && plan.user.is_none()
+        && plan.rows.is_none()
+        && plan.mirror.is_none()
+        && plan.renamed.is_none()
+        && !plan.is_block;
+    if does_nothing {
+        return std::ptr::null_mut();
+    }
+    PgMemoryContexts::CurrentMemoryContext.leak_and_drop_on_delete(plan)
+}
+
+/// Runs a COPY in place of the statement.
+#[pg_guard]
+unsafe extern "C-unwind" fn run_rows(
+    plan: *mut Plan,
+    query_string: *const std::ffi::c_char,
+    completion: *mut pg_sys::QueryCompletion,
+) {
+    // SAFETY: `before` made the plan; the completion is null or the caller's.
+    unsafe {
+        let Some(rows) = &(*plan).rows else { return };
         let copied = rows.run(query_string);
-        // SAFETY: null or the caller's.
-        if let Some(completion) = unsafe { completion.as_mut() } {
+        if let Some(completion) = completion.as_mut() {
             completion.commandTag = pg_sys::CommandTag::CMDTAG_COPY;
             completion.nprocessed = copied;
         }
-        return;
     }
-    let run = || {
-        // SAFETY: the previous hook, or the standard function, with the arguments of this call.
-        unsafe {
-            match PREVIOUS {
-                // A bare function pointer: only the boundary turns its ERROR into an unwinding panic. The standard
-                // function below is a wrapper that has one of its own, and boundaries do not nest.
-                Some(hook) => pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                    hook(
-                        plan.statement,
-                        query_string,
-                        read_only_tree,
-                        context,
-                        params,
-                        query_env,
-                        destination,
-                        completion,
-                    );
-                }),
-                None => pg_sys::standard_ProcessUtility(
-                    plan.statement,
-                    query_string,
-                    read_only_tree,
-                    context,
-                    params,
-                    query_env,
-                    destination,
-                    completion,
-                ),
-            }
+}
+
+/// What follows a statement that ran. (COMMIT and the like in a procedure may have freed the plan of a block.)
+#[pg_guard]
+unsafe extern "C-unwind" fn after(plan: *mut Plan) {
+    // SAFETY: `before` made the plan, in a context that outlives the statement.
+    unsafe {
+        if let Some(mirror) = &(*plan).mirror {
+            mirror.follow();
         }
-    };
-    match plan.user {
-        Some(user) => privilege::as_user(user, run),
-        None => run(),
-    }
-    if let Some(mirror) = plan.mirror {
-        mirror.follow();
-    }
-    if let Some(renamed) = plan.renamed {
-        rename::follow(&renamed);
-    }
-    // SAFETY: a tag check.
-    if unsafe {
-        is_a((*statement).utilityStmt, pg_sys::NodeTag::T_DoStmt)
-            || is_a((*statement).utilityStmt, pg_sys::NodeTag::T_CallStmt)
-    } {
-        // A block that caught an error may have left a transaction that cannot commit: say so where it happened.
-        session::with(|s| s.refuse_doomed()).or_raise();
+        if let Some(renamed) = &(*plan).renamed {
+            rename::follow(renamed);
+        }
+        if (*plan).is_block {
+            // A block that caught an error may have left a transaction that cannot commit: say so where it happened.
+            session::with(|s| s.refuse_doomed()).or_raise();
+        }
     }
 }
 
 /// Asks the handlers. Each looks at the statement's tag first.
 unsafe fn prepare(statement: *mut pg_sys::PlannedStmt) -> Plan {
-    let mut plan = Plan { statement, user: None, rows: None, mirror: None, renamed: None };
+    let mut plan = Plan { statement, user: None, rows: None, mirror: None, renamed: None, is_block: false };
     // SAFETY: the cast follows a tag check. Savepoints are also rolled back to in an aborted transaction.
     unsafe {
         let node = (*statement).utilityStmt;
@@ -119,7 +151,9 @@ unsafe fn prepare(statement: *mut pg_sys::PlannedStmt) -> Plan {
     // SAFETY: casts follow tag checks.
     unsafe {
         let node = (*statement).utilityStmt;
-        if is_a(node, pg_sys::NodeTag::T_CopyStmt) {
+        if is_a(node, pg_sys::NodeTag::T_DoStmt) || is_a(node, pg_sys::NodeTag::T_CallStmt) {
+            plan.is_block = true;
+        } else if is_a(node, pg_sys::NodeTag::T_CopyStmt) {
             copy::handle(&mut plan);
         } else if is_a(node, pg_sys::NodeTag::T_TruncateStmt) {
             guard::refuse_truncate(node.cast());

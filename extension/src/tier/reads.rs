@@ -200,8 +200,8 @@ unsafe extern "C-unwind" fn descend(found: *mut pg_sys::Node, context: *mut std:
                 (*outer).varlevelsup += LEVELS;
                 return outer.cast();
             }
-            let column =
-                usize::try_from((*var).varattno - 1).ok().and_then(|at| (&(*descent).columns).get(at).copied());
+            let columns = &(*descent).columns;
+            let column = usize::try_from((*var).varattno - 1).ok().and_then(|at| columns.get(at).copied());
             return match column.filter(|_| (*var).varno == (*descent).varno) {
                 Some(column) => node::copy(column),
                 None => {
