@@ -2,7 +2,7 @@
 # PROFILE=release builds and installs optimised programs.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help deps build install up down status reset psql demo test twin torture bench lint
+.PHONY: help deps build install up down status reset psql demo test twin torture torture-compactor bench lint
 BENCH = .local/venv/bin/python tests/bench/bench.py $(or $(WHAT),all)
 export PROFILE COLDFRONT_CACHE MODE DIR
 
@@ -32,6 +32,8 @@ twin: up ## twin scripts; DIR= another directory, MODE=decoupled|heap
 	@ops/dev/twin.sh
 torture: install ## kill things while partitions move to Iceberg; ROUNDS= SEED=
 	@.local/venv/bin/python tests/torture/torture.py --rounds $(or $(ROUNDS),200) $(if $(SEED),--seed $(SEED))
+torture-compactor: install ## kill the compactor while writers work; ROUNDS= SEED= INSERTS=
+	@.local/venv/bin/python tests/torture_compactor/torture.py --rounds $(or $(ROUNDS),100) --inserts $(or $(INSERTS),5000) $(if $(SEED),--seed $(SEED))
 bench: ## side-by-side ratios against heap, postgres_fdw and a plain server; WHAT=writes|scan|point
 	@PROFILE=release $(MAKE) install && $(BENCH)
 lint: deps ## formatting and lints

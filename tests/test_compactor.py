@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
+import subprocess
 import threading
+import urllib.request
 
 import psycopg
 import pytest
@@ -12,7 +14,7 @@ import pytest
 import lake
 from compact import Compactor, Shape, in_engine, strictly_valid
 from probe import create
-from stack import wait_until
+from stack import free_port, wait_until
 
 pytestmark = pytest.mark.coldfront
 _names = itertools.count(1)
@@ -242,6 +244,7 @@ def test_mistakes_are_named(compactor):
 def test_every_type_of_a_decoupled_table(stack, db, env, compactor):
     types = {"a": "smallint", "b": "integer", "c": "bigint", "e": "real", "f": "double precision", "g": "text", "h": "boolean", "i": "date",
              "j": "time", "k": "timestamp", "l": "timestamptz", "m": "uuid", "n": "bytea", "o": "jsonb", "p": "real[]", "q": "char(3)"}  # fmt: skip
+    db.execute("CREATE SCHEMA IF NOT EXISTS cp")
     create(db, "cp", "every", ", ".join(f"{name} {kind}" for name, kind in types.items()))
     for at in range(6):
         db.execute(
@@ -259,3 +262,23 @@ def test_every_type_of_a_decoupled_table(stack, db, env, compactor):
         assert found[0] >= 1 or name in "op", name
     strictly_valid(env, "cp", "every")
     db.execute("SET client_min_messages = warning; SELECT coldfront.drop_iceberg_table('cp', 'every', true)")
+
+
+def test_serve_follows_schedules(stack, db, env, table, compactor, tmp_path):
+    fragment(db, table, files=6)
+    port = free_port()
+    config = tmp_path / "coldfront.toml"
+    config.write_text(f'[compactor]\nmetrics_listen = "127.0.0.1:{port}"\n[compactor.schedule]\nexpire = ""\n')
+    db.execute("INSERT INTO coldfront.maintenance_config (schema_name, table_name, compact_schedule) VALUES ('cp', %s, '* * * * * *')", [table])
+    process = subprocess.Popen(compactor.command("--config", str(config), "serve"), env=compactor.environment())
+    try:
+        wait_until("the schedule to be followed", lambda: Shape(env, "cp", table).data_files == 1, 30)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+            text = answer.read().decode()
+        assert re.search(rf'coldfront_compactor_files_rewritten_total{{table="cp.{table}",task="compact"}} [1-9]', text), text
+    finally:
+        process.terminate()
+    assert process.wait(10) == 0
+    same_everywhere(db, env, table)
+    wrong = compactor.call("serve", code=2, COLDFRONT_COMPACTOR_TIME_ZONE="Mars")
+    assert "Mars" in wrong.stderr

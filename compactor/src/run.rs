@@ -40,6 +40,16 @@ impl<'a> Session<'a> {
         Ok(Self { settings, connection, lake, catalog })
     }
 
+    /// Settings and credentials may have changed since.
+    pub async fn renew(&mut self) -> Result<()> {
+        let lake = db::lake(&mut self.connection).await?;
+        if lake != self.lake {
+            self.catalog = Arc::new(Catalog::new(&lake)?);
+            self.lake = lake;
+        }
+        Ok(())
+    }
+
     pub async fn relations(&mut self) -> Result<Vec<Relation>> {
         db::relations(&mut self.connection).await
     }
