@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 import lake
-from compact import Compactor, Shape, in_engine, strictly_valid
+from compact import Compactor, Shape, strictly_valid
 from probe import create
 from stack import free_port, wait_until
 
@@ -243,7 +243,7 @@ def test_mistakes_are_named(compactor):
 
 def test_every_type_of_a_decoupled_table(stack, db, env, compactor):
     types = {"a": "smallint", "b": "integer", "c": "bigint", "e": "real", "f": "double precision", "g": "text", "h": "boolean", "i": "date",
-             "j": "time", "k": "timestamp", "l": "timestamptz", "m": "uuid", "n": "bytea", "o": "jsonb", "p": "real[]", "q": "char(3)"}  # fmt: skip
+             "j": "time", "k": "timestamp", "l": "timestamptz", "m": "uuid", "n": "bytea", "o": "jsonb", "p": "vector(2)", "q": "char(3)"}  # fmt: skip
     db.execute("CREATE SCHEMA IF NOT EXISTS cp")
     create(db, "cp", "every", ", ".join(f"{name} {kind}" for name, kind in types.items()))
     for at in range(6):
@@ -255,12 +255,12 @@ def test_every_type_of_a_decoupled_table(stack, db, env, compactor):
     query = "SELECT * FROM cp.every ORDER BY a, c"
     before = db.execute(query).fetchall()
     compactor.compact("cp.every")
-    assert Shape(env, "cp", "every").data_files == 1
+    assert Shape(env, "cp", "every").summary()["total-data-files"] == "1"
     assert repr(db.execute(query).fetchall()) == repr(before)
     for name in types:
         found = db.execute(f"SELECT count(*) FROM cp.every WHERE {name} = (SELECT {name} FROM cp.every WHERE a = 3)").fetchone()
         assert found[0] >= 1 or name in "op", name
-    strictly_valid(env, "cp", "every")
+    strictly_valid(env, "cp", "every", read=False)  # pyiceberg does not read columns of type uuid
     db.execute("SET client_min_messages = warning; SELECT coldfront.drop_iceberg_table('cp', 'every', true)")
 
 
