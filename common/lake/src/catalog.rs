@@ -192,29 +192,42 @@ impl Catalog {
             "updates": updates,
         });
         let body = Bytes::from(body.to_string());
-        let mut cause = String::new();
+        // Why it is not known whether an earlier copy was applied.
+        let mut doubt: Option<String> = None;
         for _ in 0..COMMIT_TRIES {
             self.requests.fetch_add(1, Relaxed);
-            match self.ask(Method::POST, &path, Some(body.clone()), false, &what).await {
-                Ok(bytes) => return self.loaded(&what, &bytes),
-                // A proxy may have sent it twice, so the conflict may be one with ourselves.
-                Err(LakeError::Status { status: 409, .. }) => {
-                    let now = self.load(table, false).await?;
-                    return if trace.is_in(&now.metadata) { Ok(now) } else { Err(LakeError::Conflict { what }) };
-                }
-                Err(error @ LakeError::Status { status: 500.., .. }) | Err(error @ LakeError::Unreachable { .. }) => {
-                    cause = error.to_string();
-                    tokio::time::sleep(PAUSE).await;
-                    match self.load(table, false).await {
-                        Ok(now) if trace.is_in(&now.metadata) => return Ok(now),
-                        Ok(_) => tracing::info!(table = %what, %cause, "sending a commit again whose answer was lost"),
-                        Err(error) => cause = error.to_string(),
+            let refusal = match self.ask(Method::POST, &path, Some(body.clone()), false, &what).await {
+                Ok(bytes) => match self.loaded(&what, &bytes) {
+                    Ok(loaded) => return Ok(loaded),
+                    // It was applied, and the table tells.
+                    Err(error) => {
+                        doubt = Some(error.to_string());
+                        None
                     }
+                },
+                Err(error) if error.is_refusal() => Some(error),
+                Err(error) => {
+                    doubt = Some(error.to_string());
+                    tokio::time::sleep(PAUSE).await;
+                    None
                 }
-                Err(error) => return Err(error),
+            };
+            // A proxy may have sent it twice, so a conflict may be one with ourselves.
+            let is_conflict = matches!(refusal, Some(LakeError::Status { status: 409, .. }));
+            match refusal {
+                Some(refusal) if !is_conflict && doubt.is_none() => return Err(refusal),
+                _ => match self.load(table, false).await {
+                    Ok(now) if trace.is_in(&now.metadata) => return Ok(now),
+                    // The table has moved on, so no copy that is still under way can be applied.
+                    Ok(_) if is_conflict => return Err(LakeError::Conflict { what }),
+                    Ok(_) => {
+                        tracing::info!(table = %what, cause = ?doubt, "sending a commit again whose answer was lost")
+                    }
+                    Err(error) => doubt = Some(error.to_string()),
+                },
             }
         }
-        Err(LakeError::InDoubt { what, cause })
+        Err(LakeError::InDoubt { what, cause: doubt.unwrap_or_default() })
     }
 
     /// All tables of the warehouse.
