@@ -257,7 +257,7 @@ def test_a_truncate_during_an_export(db, schema, archiver):
     name = make(db, schema, "t", [-3], rows=300)
     register(archiver, name)
     paused = archiver.pause_at("exported", "run", "--table", name)
-    db.execute(f"TRUNCATE {schema}._t")
+    db.execute(f"TRUNCATE {schema}.p99_t")
     paused.kill()
     archiver.run(name)
     assert content(db, name) == []

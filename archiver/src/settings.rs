@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 
 use crate::cli::Cli;
@@ -29,7 +30,8 @@ impl Cli {
             None => PgConnectOptions::new(),
         };
         Ok(Settings {
-            connection: connection.application_name("coldfront-archiver"),
+            // Statements that take long are what this program is for.
+            connection: connection.application_name("coldfront-archiver").disable_statement_logging(),
             jobs: self.jobs.or(file.jobs).unwrap_or(1).max(1),
             lock_wait: Duration::from_secs(self.lock_wait_s.or(file.lock_wait_s).unwrap_or(LOCK_WAIT_S)),
             schedule: self.schedule.clone().or(file.schedule),

@@ -217,7 +217,9 @@ $$;
 -- saw it together with the captured changes.
 CREATE FUNCTION coldfront._attempt_replay(p_attempt bigint, p_verify boolean, OUT changes bigint, OUT row_count bigint)
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-    SET timezone = 'UTC' SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET extra_float_digits = 1 SET bytea_output = 'hex' AS $$
+    SET timezone = 'UTC' SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET extra_float_digits = 1 SET bytea_output = 'hex'
+    -- A nested loop would ask the engine once for each changed row.
+    SET enable_nestloop = off AS $$
 DECLARE
     v          record;
     v_sum      text := 'count(*), coalesce(sum(hashtextextended(%1$s, 0)), 0)';
@@ -226,6 +228,7 @@ DECLARE
     v_expected bigint;
     v_rows     bigint;
     v_where    text;
+    v_ids      tid[];
 BEGIN
     v := coldfront._attempt(p_attempt);
     IF (v.a).phase <> 'exported' THEN
@@ -249,11 +252,12 @@ BEGIN
         SELECT coalesce(sum(-"coldfront net"), 0) INTO v_expected FROM coldfront_net WHERE "coldfront net" < 0;
         IF v_expected > 0 THEN
             v_where := coldfront._keys_filter(v.key_column, v.key_type);
-            EXECUTE format('DELETE FROM %1$s AS f USING ('
-                ' SELECT x.id FROM (SELECT ctid AS id, %2$s AS content, row_number() OVER (PARTITION BY %2$s) AS copy'
-                '                     FROM %1$s AS c WHERE %3$s AND %4$s) AS x'
-                '   JOIN coldfront_net AS n ON n."coldfront content" = x.content AND x.copy <= -n."coldfront net") AS d'
-                ' WHERE f.ctid = d.id AND %3$s AND %4$s', v.cold, v.content, v.range, v_where);
+            -- Which of several equal rows go does not matter.
+            EXECUTE format('SELECT array_agg(x.id) FROM ('
+                ' SELECT ctid AS id, %2$s AS content, row_number() OVER (PARTITION BY %2$s) AS copy FROM %1$s WHERE %3$s AND %4$s) AS x'
+                ' JOIN coldfront_net AS n ON n."coldfront content" = x.content AND x.copy <= -n."coldfront net"',
+                v.cold, v.content, v.range, v_where) INTO v_ids;
+            EXECUTE format('DELETE FROM %s WHERE ctid = ANY ($1) AND %s AND %s', v.cold, v.range, v_where) USING v_ids;
             GET DIAGNOSTICS v_rows = ROW_COUNT;
             IF v_rows <> v_expected THEN
                 RAISE EXCEPTION 'coldfront: % deleted rows of %.% were found % times in Iceberg', v_expected,

@@ -2,16 +2,14 @@
 
 -- Keeps everybody out of the relation and says how many captured changes are still to be applied. The caller sets a short
 -- lock_timeout. LOCK TABLE on a view also locks the hot table and its partitions, and not the foreign table, to which
--- the last changes may still be applied by another session. p_claim: take the write claim too, when none will be.
-CREATE FUNCTION coldfront._attempt_lock(p_attempt bigint, p_claim boolean) RETURNS bigint
+-- the last changes may still be applied by another session. The write claim is not taken: nothing is written to Iceberg
+-- under this lock but by that session, and a writer that holds the relation waits for the claim.
+CREATE FUNCTION coldfront._attempt_lock(p_attempt bigint) RETURNS bigint
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v         record := coldfront._attempt(p_attempt);
     v_waiting bigint;
 BEGIN
-    IF p_claim THEN
-        PERFORM coldfront._claim_iceberg_lock(v.iceberg_table);
-    END IF;
     EXECUTE format('LOCK TABLE %I.%I IN ACCESS EXCLUSIVE MODE', (v.a).schema_name, (v.a).table_name);
     EXECUTE format('SELECT count(*) FROM %s', v.capture) INTO v_waiting;
     RETURN v_waiting;

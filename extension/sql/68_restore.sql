@@ -1,7 +1,8 @@
 -- The way back: cold ranges become heap partitions again, and a tiered relation an ordinary table.
 
--- Brings [p_from, cutoff) back to the heap. New partitions are filled while the write claim keeps cold writers waiting,
--- checked against Iceberg, and attached in the transaction that moves the cutoff. What stays behind in Iceberg is above
+-- Brings [p_from, cutoff) back to the heap. New partitions are filled while writers wait and readers do not, checked
+-- against Iceberg, and attached in the transaction that moves the cutoff. Writers are stopped at the relation and not at
+-- the write claim, which they would wait for with the relation in their hands. What stays behind in Iceberg is above
 -- the cutoff then, invisible, and removed by _purge_invisible.
 CREATE FUNCTION coldfront._restore(p_schema text, p_table text, p_from timestamptz, OUT partitions text[], OUT row_count bigint)
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -39,6 +40,7 @@ BEGIN
     v_step := ('1 ' || coldfront._period_unit(v_config.period))::interval;
     v_begin := date_trunc(coldfront._period_unit(v_config.period), p_from);
     v_lower := coldfront._time_to_key(v_begin, v_key.key_type, v_config.id_epoch);
+    PERFORM coldfront._lock_briefly(format('%I.%I', p_schema, p_table), 'EXCLUSIVE');
     PERFORM coldfront._claim_iceberg_lock(v_entry.iceberg_table);
     SELECT cutoff INTO STRICT v_cutoff FROM coldfront.archive_watermark WHERE schema_name = p_schema AND table_name = p_table;
     EXECUTE format('SELECT $1::%1$s < $2::%1$s AS below', v_key.key_type) INTO v_part USING v_lower, v_cutoff;
@@ -75,7 +77,7 @@ BEGIN
             HINT = 'A value of the LIST key may have no partition any more.';
     END IF;
     row_count := v_heap.rows;
-    PERFORM coldfront._lock_briefly(format('%I.%I', p_schema, p_table));
+    PERFORM coldfront._lock_briefly(format('%I.%I', p_schema, p_table), 'ACCESS EXCLUSIVE');
     FOR v_part IN SELECT e ->> 'parent' AS parent, e ->> 'new' AS new, e ->> 'lo' AS lo, e ->> 'hi' AS hi FROM jsonb_array_elements(v_parts) AS e LOOP
         EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%L) TO (%L)', v_part.parent, v_part.new, v_part.lo, v_part.hi);
         partitions := partitions || v_part.new;
@@ -84,13 +86,13 @@ BEGIN
 END
 $$;
 
--- Locks a relation for itself without letting others queue behind it for long; the work before it is kept between tries.
-CREATE FUNCTION coldfront._lock_briefly(p_relation text) RETURNS void
+-- Locks a relation without letting others queue behind it for long; the work before it is kept between tries.
+CREATE FUNCTION coldfront._lock_briefly(p_relation text, p_mode text) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 BEGIN
     FOR v_try IN 1 .. 600 LOOP
         BEGIN
-            EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', p_relation);
+            EXECUTE format('LOCK TABLE %s IN %s MODE', p_relation, p_mode);
             RETURN;
         EXCEPTION WHEN lock_not_available THEN
             PERFORM pg_sleep(least(0.05 * v_try, 1) * (0.5 + random()));
@@ -139,8 +141,8 @@ BEGIN
     IF v_lock_timeout = '0' THEN
         PERFORM set_config('lock_timeout', '100ms', true);
     END IF;
-    PERFORM coldfront._claim_iceberg_lock(p_entry.iceberg_table);
     EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', v_name);
+    PERFORM coldfront._claim_iceberg_lock(p_entry.iceberg_table);
     FOR v_attempt IN SELECT attempt_id FROM coldfront.archive_attempt
                       WHERE schema_name = p_entry.schema_name AND table_name = p_entry.table_name LOOP
         PERFORM coldfront._attempt_abandon(v_attempt);

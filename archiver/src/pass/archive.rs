@@ -7,7 +7,7 @@ use sqlx::Connection;
 
 use super::cutover;
 use super::table::Work;
-use crate::db::{During, briefly, gives_way};
+use crate::db::{During, briefly};
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::metrics;
@@ -171,26 +171,18 @@ async fn verify(work: &mut Work<'_>, attempt: i64) -> Result<()> {
 /// Applies captured changes in a transaction of its own, on whichever connection.
 pub async fn apply(connection: &mut sqlx::PgConnection, attempt: i64, verify: bool) -> Result<i64> {
     let what = if verify { "verifying what Iceberg holds" } else { "applying captured changes" };
-    loop {
-        let outcome = async {
-            let mut transaction = connection.begin().await?;
-            let changes: i64 = sqlx::query_scalar("SELECT changes FROM coldfront._attempt_replay($1, $2)")
-                .bind(attempt)
-                .bind(verify)
-                .fetch_one(&mut *transaction)
-                .await?;
-            if verify {
-                failpoint::reach(failpoint::VERIFYING).await;
-            }
-            transaction.commit().await?;
-            Ok(changes)
-        }
-        .await;
-        match outcome {
-            Err(error) if gives_way(&error) && !verify => continue,
-            outcome => return outcome.during(what),
-        }
+    let mut transaction = connection.begin().await.during(what)?;
+    let changes: i64 = sqlx::query_scalar("SELECT changes FROM coldfront._attempt_replay($1, $2)")
+        .bind(attempt)
+        .bind(verify)
+        .fetch_one(&mut *transaction)
+        .await
+        .during(what)?;
+    if verify {
+        failpoint::reach(failpoint::VERIFYING).await;
     }
+    transaction.commit().await.during(what)?;
+    Ok(changes)
 }
 
 /// Drops the partitions of a range that is cold; on a connection that sees the committed cutover.

@@ -100,8 +100,7 @@ pub fn as_sql(lifecycle: &Lifecycle) -> String {
         "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT coldfront._attempt_export(:attempt); COMMIT;".to_owned(),
         "SELECT * FROM coldfront._attempt_replay(:attempt, true);".to_owned(),
         "SELECT coldfront._attempt_note_snapshot(:attempt);".to_owned(),
-        "BEGIN; SELECT coldfront._attempt_lock(:attempt, true); SELECT coldfront._attempt_flip(:attempt); COMMIT;"
-            .to_owned(),
+        "BEGIN; SELECT coldfront._attempt_lock(:attempt); SELECT coldfront._attempt_flip(:attempt); COMMIT;".to_owned(),
         "SELECT coldfront._attempt_drop(:attempt);".to_owned(),
         "-- In the end:".to_owned(),
         format!("SELECT * FROM coldfront._stranded({table});"),

@@ -15,6 +15,7 @@ mod reads;
 mod route;
 mod split;
 mod target;
+mod values;
 mod view;
 
 use pgrx::pg_sys;

@@ -11,7 +11,9 @@ use pgrx::{is_a, pg_guard, pg_sys};
 use super::{
     bounds::{self, Bound},
     partial::{Aggregates, Group},
-    quals, view,
+    quals,
+    values::Values,
+    view,
 };
 use crate::pg::{compat, node};
 
@@ -40,7 +42,7 @@ pub unsafe fn may_read(query: *mut pg_sys::Query) -> bool {
 ///
 /// # Safety
 /// `query` is a Query of the planner, with its views expanded.
-pub unsafe fn improve(query: *mut pg_sys::Query) {
+pub unsafe fn improve(query: *mut pg_sys::Query, values: &Values) {
     // SAFETY: tags are checked before the casts.
     unsafe {
         for (i, entry) in node::members::<pg_sys::RangeTblEntry>((*query).rtable).into_iter().enumerate() {
@@ -50,19 +52,23 @@ pub unsafe fn improve(query: *mut pg_sys::Query) {
             let is_view = (*entry).relkind as u8 == b'v' && view::is_union((*entry).subquery);
             match view::Tiered::of_query((*entry).relid, (*entry).subquery).filter(|_| is_view) {
                 Some(tiered) => {
-                    improve_reader(query, i as i32 + 1, &tiered);
+                    let varno = i as i32 + 1;
+                    if !leave_out_a_tier(query, varno, &tiered, values) {
+                        improve_reader(query, varno);
+                    }
                 }
-                None => improve((*entry).subquery),
+                None => improve((*entry).subquery, values),
             }
         }
         for cte in node::members::<pg_sys::CommonTableExpr>((*query).cteList) {
             if let Some(inner) = node::cast((*cte).ctequery, pg_sys::NodeTag::T_Query) {
-                improve(inner);
+                improve(inner, values);
             }
         }
         if (*query).hasSubLinks {
             let flags = pg_sys::QTW_IGNORE_RT_SUBQUERIES | pg_sys::QTW_IGNORE_CTE_SUBQUERIES;
-            pg_sys::query_tree_walker_impl(query, Some(sub_links), std::ptr::null_mut(), flags as i32);
+            let context: *const Values = values;
+            pg_sys::query_tree_walker_impl(query, Some(sub_links), context.cast_mut().cast(), flags as i32);
         }
     }
 }
@@ -75,7 +81,7 @@ unsafe extern "C-unwind" fn sub_links(found: *mut pg_sys::Node, context: *mut st
             return false;
         }
         if let Some(query) = node::cast(found, pg_sys::NodeTag::T_Query) {
-            improve(query);
+            improve(query, &*context.cast::<Values>());
             return false;
         }
         pg_sys::expression_tree_walker_impl(found, Some(sub_links), context)
@@ -83,7 +89,7 @@ unsafe extern "C-unwind" fn sub_links(found: *mut pg_sys::Node, context: *mut st
 }
 
 /// A query whose whole FROM is the view.
-unsafe fn improve_reader(query: *mut pg_sys::Query, varno: i32, tiered: &view::Tiered) -> Option<()> {
+unsafe fn improve_reader(query: *mut pg_sys::Query, varno: i32) -> Option<()> {
     // SAFETY: valid nodes.
     unsafe {
         let [from] = node::members::<pg_sys::Node>((*(*query).jointree).fromlist)[..] else { return None };
@@ -99,7 +105,7 @@ unsafe fn improve_reader(query: *mut pg_sys::Query, varno: i32, tiered: &view::T
             && (*query).setOperations.is_null()
             && (*query).rowMarks.is_null()
             && !pg_sys::contain_volatile_functions(where_clause);
-        if !is_plain || concerns_one_tier(where_clause, varno, tiered) {
+        if !is_plain {
             return None;
         }
         if (*query).hasAggs || !(*query).groupClause.is_null() {
@@ -110,20 +116,30 @@ unsafe fn improve_reader(query: *mut pg_sys::Query, varno: i32, tiered: &view::T
     }
 }
 
-/// Whether the WHERE clause leaves out one tier, so that PostgreSQL's own plan is the best.
-unsafe fn concerns_one_tier(where_clause: *mut pg_sys::Node, varno: i32, tiered: &view::Tiered) -> bool {
-    let key = tiered.hot.attributes.iter().position(|attribute| *attribute == tiered.hot.key);
-    [&tiered.hot, &tiered.cold].into_iter().any(|side| {
-        let in_view = view::Side { key: key.map_or(0, |at| at as i16 + 1), ..side.clone() };
-        // SAFETY: the conditions are those of the view, about its own columns.
-        unsafe {
+/// Where the WHERE clause leaves out one tier, the other one takes the view's place, and the plan is the one that a query
+/// of that table gets. A row that an outer join makes up has no key, so it does not pass such a clause either.
+unsafe fn leave_out_a_tier(query: *mut pg_sys::Query, varno: i32, tiered: &view::Tiered, values: &Values) -> bool {
+    // SAFETY: the conditions are those of the view, about its own columns.
+    unsafe {
+        let key = tiered.hot.attributes.iter().position(|attribute| *attribute == tiered.hot.key);
+        let may_have_rows = |side: &view::Side| {
+            let in_view = view::Side { key: key.map_or(0, |at| at as i16 + 1), ..side.clone() };
+            let where_clause = values.fold((*(*query).jointree).quals);
             Bound::of_clause(quals::condition_on_column(&in_view, varno))
                 .and_then(|bound| bound.needs(where_clause))
-                .is_some_and(|needed| {
-                    bounds::is_not_true(pg_sys::eval_const_expressions(std::ptr::null_mut(), node::copy(needed)))
-                })
-        }
-    })
+                .is_none_or(|needed| !bounds::is_not_true(values.fold(needed)))
+        };
+        let entry = quals::entry(query, varno);
+        let [hot, cold] = sides((*entry).subquery)[..] else { return false };
+        let only = match (may_have_rows(&tiered.hot), may_have_rows(&tiered.cold)) {
+            (true, true) => return false,
+            // Where no tier has rows, the hot one says so without the engine.
+            (_, false) => hot,
+            (false, true) => cold,
+        };
+        (*entry).subquery = only;
+        true
+    }
 }
 
 /// The sub-query of each tier, with the columns of the view as it computes them.

@@ -8,6 +8,7 @@ use super::{
     bounds::{self, Bound},
     locks, quals, reads,
     split::{self, Names, Parts},
+    values::Values,
     view::{Side, Tiered},
 };
 use crate::{
@@ -99,7 +100,7 @@ unsafe extern "C-unwind" fn prepare(query: *mut pg_sys::Query, params: pg_sys::P
     unsafe {
         prepare_with_clause(query, params).or_raise();
         locks::push_down(query);
-        reads::improve(query);
+        reads::improve(query, &Values { params });
         let Some(tiered) = tiered_target(query) else { return std::ptr::null_mut() };
         let mut names = Names::new(query, tiered.name());
         let Some(parts) = route(query, &tiered, params, &mut names).or_raise() else { return std::ptr::null_mut() };
@@ -251,35 +252,7 @@ pub enum Which {
     Cold,
 }
 
-/// Expressions at planning, with the parameters that are known.
-struct Values {
-    params: pg_sys::ParamListInfo,
-}
-
 impl Values {
-    /// Folds what is constant, parameters included.
-    unsafe fn fold(&self, expression: *mut pg_sys::Node) -> *mut pg_sys::Node {
-        // SAFETY: the planner's own entry points; the fake planner state only carries the parameters.
-        unsafe { pg_sys::eval_const_expressions(self.root(), node::copy(expression)) }
-    }
-
-    /// Folds also what only holds now: stable functions and parameters that may change.
-    unsafe fn fold_now(&self, expression: *mut pg_sys::Node) -> *mut pg_sys::Node {
-        // SAFETY: as `fold`.
-        unsafe { pg_sys::estimate_expression_value(self.root(), node::copy(expression)) }
-    }
-
-    unsafe fn root(&self) -> *mut pg_sys::PlannerInfo {
-        // SAFETY: fresh nodes.
-        unsafe {
-            let root: *mut pg_sys::PlannerInfo = node::make(pg_sys::NodeTag::T_PlannerInfo);
-            let global: *mut pg_sys::PlannerGlobal = node::make(pg_sys::NodeTag::T_PlannerGlobal);
-            (*global).boundParams = self.params;
-            (*root).glob = global;
-            root
-        }
-    }
-
     /// Whether rows that satisfy `condition` may pass the statement's WHERE, in any execution of its plan.
     unsafe fn may_have_rows(&self, query: *mut pg_sys::Query, condition: *mut pg_sys::Node) -> bool {
         // SAFETY: the condition is one of a side.
