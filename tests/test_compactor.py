@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 import lake
-from compact import Compactor, Shape, strictly_valid
+from compact import Compactor, Shape, footers, strictly_valid
 from probe import create
 from stack import free_port, wait_until
 
@@ -282,3 +282,20 @@ def test_serve_follows_schedules(stack, db, env, table, compactor, tmp_path):
     same_everywhere(db, env, table)
     wrong = compactor.call("serve", code=2, COLDFRONT_COMPACTOR_TIME_ZONE="Mars")
     assert "Mars" in wrong.stderr
+
+
+def test_copied_row_groups_are_found_by_value(db, env, table, compactor):
+    """Row groups of the engine are copied with the filters that its lookups rely on."""
+    for at in range(5):
+        both(db, table, f"INSERT INTO {{}} SELECT g, 'row ' || g % 100, g % 10, NULL FROM generate_series({at * 10_000}, {at * 10_000 + 9_999}) g")
+    done = compactor.compact(f"cp.{table}")
+    assert "5 row groups copied" in done.stderr
+    chunk = footers(env, Shape(env, "cp", table))[0]
+    assert chunk.num_row_groups == 5
+    for condition in ("v = 'row 5'", "v = 'nowhere'", "d = 3", "d = 11", "id = 12345", "id IN (1, 49999, 50000)"):
+        count = "SELECT count(*), sum(id) FROM cp.{} WHERE " + condition
+        assert db.execute(count.format(table)).fetchone() == db.execute(count.format(f"heap_{table}")).fetchone(), condition
+    both(db, table, "DELETE FROM {} WHERE v = 'row 5' AND id > 20000")
+    compactor.compact(f"cp.{table}", "--delete-ratio", "0.001")
+    assert Shape(env, "cp", table).delete_files == 0
+    same_everywhere(db, env, table)
