@@ -43,7 +43,6 @@ pub async fn run(work: &mut Work<'_>, policy: &Policy, head: Loaded) -> Result<O
         let is_here = url.len() == directory.len() + 1 + name.len();
         let is_old = (Utc::now() - object.last_modified).to_std().is_ok_and(|a| a >= age);
         let is_metadata = name.ends_with(".metadata.json") || name.ends_with(".gz.metadata.json");
-        // A version that is higher than the current one may be a commit under way in a catalog that numbers them.
         if is_here && is_metadata && is_old && !kept.contains(&Place::parse(&url).identity()) {
             bytes += object.size;
             old.push(url);

@@ -144,24 +144,29 @@ fn is_marker(url: &str) -> bool {
 
 /// Where other tables keep files below this one's location.
 async fn other_locations(work: &Work<'_>, metadata: &TableMetadata) -> Result<Vec<String>> {
-    let root = metadata.location().to_owned();
-    let tables = work.catalog.list_tables().await?;
-    let (catalog, own) = (&work.catalog, &work.relation.id);
-    let mut loads = futures::stream::iter(tables.into_iter().filter(|table| table != own))
+    let all = work.locations.get_or_try_init(|| locations(work)).await?;
+    let others = all.iter().filter(|(table, place)| *table != work.relation.id && is_below(place, metadata.location()));
+    Ok(others.map(|(_, place)| place.clone()).collect())
+}
+
+/// Where all tables of the catalog keep files.
+async fn locations(work: &Work<'_>) -> Result<Vec<(TableId, String)>> {
+    let catalog = &work.catalog;
+    let mut loads = futures::stream::iter(catalog.list_tables().await?)
         .map(|table: TableId| async move {
             match catalog.load(&table, false).await {
                 // Dropped since it was listed.
                 Err(LakeError::NotFound { .. }) => Ok(None),
-                other => other.map(Some),
+                other => other.map(|loaded| Some((table, loaded))),
             }
         })
         .buffer_unordered(AT_ONCE);
     let mut out = Vec::new();
     while let Some(loaded) = loads.try_next().await? {
-        let Some(loaded) = loaded else { continue };
+        let Some((table, loaded)) = loaded else { continue };
         let properties = PATH_PROPERTIES.iter().filter_map(|name| loaded.metadata.properties().get(*name));
         let places = std::iter::once(loaded.metadata.location()).chain(properties.map(String::as_str));
-        out.extend(places.filter(|place| is_below(place, &root)).map(str::to_owned));
+        out.extend(places.map(|place| (table.clone(), place.to_owned())));
     }
     Ok(out)
 }

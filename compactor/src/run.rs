@@ -13,7 +13,7 @@ use crate::db::{During, Relation};
 use crate::error::{EXIT_FAILED, Error, Result};
 use crate::policy::Policy;
 use crate::settings::Settings;
-use crate::work::{Outcome, Work};
+use crate::work::{Locations, Outcome, Work};
 use crate::{claim, compact, db, expire, manifests, metrics, old_metadata, orphans, state};
 
 const RECORD: &str = "
@@ -30,6 +30,7 @@ pub struct Session<'a> {
     pub connection: PgConnection,
     pub lake: Lake,
     pub catalog: Arc<Catalog>,
+    pub locations: Locations,
 }
 
 impl<'a> Session<'a> {
@@ -37,7 +38,18 @@ impl<'a> Session<'a> {
         let mut connection = db::connect(settings).await?;
         let lake = db::lake(&mut connection).await?;
         let catalog = Arc::new(Catalog::new(&lake)?);
-        Ok(Self { settings, connection, lake, catalog })
+        Ok(Self { settings, connection, lake, catalog, locations: Locations::default() })
+    }
+
+    /// Settings and credentials may have changed since.
+    pub async fn renew(&mut self) -> Result<()> {
+        let lake = db::lake(&mut self.connection).await?;
+        self.locations = Locations::default();
+        if lake != self.lake {
+            self.catalog = Arc::new(Catalog::new(&lake)?);
+            self.lake = lake;
+        }
+        Ok(())
     }
 
     pub async fn relations(&mut self) -> Result<Vec<Relation>> {
@@ -99,7 +111,8 @@ impl Session<'_> {
         ::metrics::counter!(metrics::RUNS_TOTAL, &labels).increment(1);
         let catalog = Arc::clone(&self.catalog);
         let before = catalog.requests();
-        let work = Work::begin(relation, self.settings, &self.lake, catalog, dry_run).await;
+        let locations = Arc::clone(&self.locations);
+        let work = Work::begin(relation, self.settings, &self.lake, catalog, locations, dry_run).await;
         let (outcome, requests) = match work {
             Err(error) => (Err(error), 0),
             Ok(mut work) => {

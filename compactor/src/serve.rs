@@ -33,12 +33,13 @@ pub async fn run(settings: &Settings) -> Result<()> {
         http::start(listen).await?;
     }
     let work = async {
-        let mut looked = Utc::now();
+        let (mut looked, mut session) = (Utc::now(), None);
         loop {
             tokio::time::sleep(LOOK).await;
             let now = Utc::now();
-            if let Err(error) = round(settings, zone, looked, now).await {
+            if let Err(error) = round(settings, &mut session, zone, looked, now).await {
                 tracing::error!("{}", error.chain());
+                session = None;
             }
             looked = now;
         }
@@ -54,8 +55,17 @@ pub async fn run(settings: &Settings) -> Result<()> {
 }
 
 /// Performs what became due since `from`.
-async fn round(settings: &Settings, zone: Tz, from: DateTime<Utc>, to: DateTime<Utc>) -> Result<()> {
-    let mut session = Session::open(settings).await?;
+async fn round<'a>(
+    settings: &'a Settings,
+    session: &mut Option<Session<'a>>,
+    zone: Tz,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+) -> Result<()> {
+    let session = match session {
+        Some(session) => session,
+        None => session.insert(Session::open(settings).await?),
+    };
     let mut parsed: HashMap<String, Schedule> = HashMap::new();
     for relation in session.relations().await?.iter().filter(|relation| relation.enabled) {
         let mut due = Vec::new();
@@ -67,6 +77,7 @@ async fn round(settings: &Settings, zone: Tz, from: DateTime<Utc>, to: DateTime<
             }
         }
         if !due.is_empty() {
+            session.renew().await?;
             session.table(relation, &due, &PolicyArgs::default(), false).await?;
         }
     }

@@ -18,7 +18,8 @@ pub async fn run(settings: &Settings) -> Result<()> {
     let mut session = Session::open(settings).await?;
     let mut rows = vec![HEADER.map(str::to_owned)];
     for relation in session.relations().await? {
-        let work = Work::begin(&relation, settings, &session.lake, Arc::clone(&session.catalog), true).await?;
+        let (catalog, locations) = (Arc::clone(&session.catalog), Arc::clone(&session.locations));
+        let work = Work::begin(&relation, settings, &session.lake, catalog, locations, true).await?;
         let (head, args) = (work.load().await?, PolicyArgs::default());
         let policy = Policy::new(&args, &relation.configured, &head.metadata)?;
         let seen = State::load(&work, &policy, head).await?;

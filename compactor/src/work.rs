@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use coldfront_common::frame::{Lake, Storage};
-use coldfront_lake::catalog::{Catalog, Loaded};
+use coldfront_lake::catalog::{Catalog, Loaded, TableId};
 use coldfront_lake::read::Reader;
 use coldfront_lake::store::Stores;
 use sqlx::{Connection, PgConnection};
+use tokio::sync::OnceCell;
 
 use crate::compact;
 use crate::db::Relation;
@@ -17,10 +18,14 @@ use crate::settings::Settings;
 /// A head that is not older is tried first: whether it is still the head, the catalog knows.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// Where the tables of the catalog keep files; read at most once in a run.
+pub type Locations = Arc<OnceCell<Vec<(TableId, String)>>>;
+
 pub struct Work<'a> {
     pub relation: &'a Relation,
     pub settings: &'a Settings,
     pub catalog: Arc<Catalog>,
+    pub locations: Locations,
     pub reader: Arc<Reader>,
     pub jobs: usize,
     pub dry_run: bool,
@@ -54,6 +59,7 @@ impl<'a> Work<'a> {
         settings: &'a Settings,
         lake: &Lake,
         catalog: Arc<Catalog>,
+        locations: Locations,
         dry_run: bool,
     ) -> Result<Self> {
         let delegates = matches!(lake.storage, Some(Storage::Vended { .. }));
@@ -65,6 +71,7 @@ impl<'a> Work<'a> {
             relation,
             settings,
             catalog,
+            locations,
             reader: Arc::new(Reader::new(Arc::new(Stores::new(lake, vended)))),
             jobs: settings.jobs,
             dry_run,

@@ -37,6 +37,7 @@ step "build" ops/dev/build.sh
 step "install" ops/dev/install.sh
 step "integration tests" integration_tests
 step "torture, short" "$LOCAL/venv/bin/python" tests/torture/torture.py --rounds 6
+step "torture of the compactor, short" "$LOCAL/venv/bin/python" tests/torture_compactor/torture.py --rounds 6 --inserts 150
 step "twin" twin
 echo "=== all passed"
 printf '%s\n' "${report[@]}"

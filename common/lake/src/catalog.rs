@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(300);
 const READ_TRIES: u32 = 3;
 
 /// A table's name as the catalog knows it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 pub struct TableId {
     pub namespace: Vec<String>,
     pub name: String,
@@ -128,6 +128,39 @@ struct ConfigAnswer {
     defaults: HashMap<String, serde_json::Value>,
 }
 
+#[derive(Deserialize)]
+struct Namespaces {
+    #[serde(default)]
+    namespaces: Vec<Vec<String>>,
+    #[serde(rename = "next-page-token")]
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Tables {
+    #[serde(default)]
+    identifiers: Vec<TableId>,
+    #[serde(rename = "next-page-token")]
+    next: Option<String>,
+}
+
+/// A page of a listing. Its token is missing, null or empty on the last one.
+trait Page: serde::de::DeserializeOwned {
+    fn next(&self) -> Option<&str>;
+}
+
+impl Page for Namespaces {
+    fn next(&self) -> Option<&str> {
+        self.next.as_deref().filter(|token| !token.is_empty())
+    }
+}
+
+impl Page for Tables {
+    fn next(&self) -> Option<&str> {
+        self.next.as_deref().filter(|token| !token.is_empty())
+    }
+}
+
 impl Catalog {
     pub fn new(lake: &Lake) -> Result<Self> {
         let client = reqwest::Client::builder()
@@ -192,99 +225,97 @@ impl Catalog {
             "updates": updates,
         });
         let body = Bytes::from(body.to_string());
-        let mut cause = String::new();
+        // Why it is not known whether an earlier copy was applied.
+        let mut doubt: Option<String> = None;
         for _ in 0..COMMIT_TRIES {
             self.requests.fetch_add(1, Relaxed);
-            match self.ask(Method::POST, &path, Some(body.clone()), false, &what).await {
-                Ok(bytes) => return self.loaded(&what, &bytes),
-                // A proxy may have sent it twice, so the conflict may be one with ourselves.
-                Err(LakeError::Status { status: 409, .. }) => {
-                    let now = self.load(table, false).await?;
-                    return if trace.is_in(&now.metadata) { Ok(now) } else { Err(LakeError::Conflict { what }) };
-                }
-                Err(error @ LakeError::Status { status: 500.., .. }) | Err(error @ LakeError::Unreachable { .. }) => {
-                    cause = error.to_string();
-                    tokio::time::sleep(PAUSE).await;
-                    match self.load(table, false).await {
-                        Ok(now) if trace.is_in(&now.metadata) => return Ok(now),
-                        Ok(_) => tracing::info!(table = %what, %cause, "sending a commit again whose answer was lost"),
-                        Err(error) => cause = error.to_string(),
+            let refusal = match self.ask(Method::POST, &path, Some(body.clone()), false, &what).await {
+                Ok(bytes) => match self.loaded(&what, &bytes) {
+                    Ok(loaded) => return Ok(loaded),
+                    // It was applied, and the table tells.
+                    Err(error) => {
+                        doubt = Some(error.to_string());
+                        None
                     }
+                },
+                Err(error) if error.is_refusal() => Some(error),
+                Err(error) => {
+                    doubt = Some(error.to_string());
+                    tokio::time::sleep(PAUSE).await;
+                    None
                 }
-                Err(error) => return Err(error),
+            };
+            // A proxy may have sent it twice, so a conflict may be one with ourselves.
+            let is_conflict = matches!(refusal, Some(LakeError::Status { status: 409, .. }));
+            match refusal {
+                Some(refusal) if !is_conflict && doubt.is_none() => return Err(refusal),
+                _ => match self.load(table, false).await {
+                    Ok(now) if trace.is_in(&now.metadata) => return Ok(now),
+                    // The table has moved on, so no copy that is still under way can be applied.
+                    Ok(_) if is_conflict => return Err(LakeError::Conflict { what }),
+                    Ok(_) => {
+                        tracing::info!(table = %what, cause = ?doubt, "sending a commit again whose answer was lost")
+                    }
+                    Err(error) => doubt = Some(error.to_string()),
+                },
             }
         }
-        Err(LakeError::InDoubt { what, cause })
+        Err(LakeError::InDoubt { what, cause: doubt.unwrap_or_default() })
     }
 
     /// All tables of the warehouse.
     pub async fn list_tables(&self) -> Result<Vec<TableId>> {
-        #[derive(Deserialize)]
-        struct Namespaces {
-            #[serde(default)]
-            namespaces: Vec<Vec<String>>,
-            #[serde(rename = "next-page-token")]
-            next: Option<String>,
-        }
-        #[derive(Deserialize)]
-        struct Tables {
-            #[serde(default)]
-            identifiers: Vec<Identifier>,
-            #[serde(rename = "next-page-token")]
-            next: Option<String>,
-        }
-        #[derive(Deserialize)]
-        struct Identifier {
-            namespace: Vec<String>,
-            name: String,
-        }
-        let base = self.base_path().await?;
-        let (mut namespaces, mut at) = (Vec::<Vec<String>>::new(), 0);
-        let mut parents: Vec<Option<Vec<String>>> = vec![None];
-        while let Some(parent) = parents.pop() {
-            let filter = parent.as_ref().map(|p| format!("&parent={}", percent::encode_namespace(p)));
-            let mut page = String::new();
-            loop {
-                let path = format!("{base}/namespaces?pageSize=1000{}{page}", filter.as_deref().unwrap_or_default());
-                let bytes = match self.read(&path, "namespaces").await {
-                    // Catalogs without nested namespaces know no parent.
-                    Err(LakeError::Status { .. } | LakeError::NotFound { .. }) if parent.is_some() => break,
-                    other => other?,
-                };
-                let answer: Namespaces = self.parse("namespaces", &bytes)?;
-                for found in answer.namespaces {
-                    let deeper = parent.as_ref().is_none_or(|p| found.len() > p.len() && found.starts_with(p));
-                    if deeper && !namespaces.contains(&found) {
-                        parents.push(Some(found.clone()));
-                        namespaces.push(found);
-                    }
-                }
-                match answer.next.filter(|token| !token.is_empty()) {
-                    Some(token) => page = format!("&pageToken={}", percent::encode(&token)),
-                    None => break,
-                }
-            }
-        }
         let mut tables = Vec::new();
-        while let Some(namespace) = namespaces.get(at) {
-            at += 1;
-            let mut page = String::new();
-            loop {
-                let name = percent::encode_namespace(namespace);
-                let path = format!("{base}/namespaces/{name}/tables?pageSize=1000{page}");
-                let answer: Tables = match self.read(&path, "tables").await {
-                    // Dropped since it was listed.
-                    Err(LakeError::NotFound { .. }) => break,
-                    other => self.parse("tables", &other?)?,
-                };
-                tables.extend(answer.identifiers.into_iter().map(|i| TableId { namespace: i.namespace, name: i.name }));
-                match answer.next.filter(|token| !token.is_empty()) {
-                    Some(token) => page = format!("&pageToken={}", percent::encode(&token)),
-                    None => break,
-                }
+        for namespace in self.namespaces().await? {
+            let path =
+                format!("{}/namespaces/{}/tables?", self.base_path().await?, percent::encode_namespace(&namespace));
+            match self.pages(&path, "tables", |page: Tables| page.identifiers).await {
+                // Dropped since it was listed.
+                Err(LakeError::NotFound { .. }) => {}
+                other => tables.extend(other?),
             }
         }
         Ok(tables)
+    }
+
+    /// All namespaces, at every level.
+    async fn namespaces(&self) -> Result<Vec<Vec<String>>> {
+        let base = self.base_path().await?;
+        let mut found: Vec<Vec<String>> = Vec::new();
+        let mut parents: Vec<Vec<String>> = vec![Vec::new()];
+        while let Some(parent) = parents.pop() {
+            let path = match parent.is_empty() {
+                true => format!("{base}/namespaces?"),
+                false => format!("{base}/namespaces?parent={}&", percent::encode_namespace(&parent)),
+            };
+            let below = match self.pages(&path, "namespaces", |page: Namespaces| page.namespaces).await {
+                // Catalogs without nested namespaces know no parent.
+                Err(LakeError::Status { .. } | LakeError::NotFound { .. }) if !parent.is_empty() => Vec::new(),
+                other => other?,
+            };
+            for namespace in below.into_iter().filter(|n| n.len() > parent.len() && n.starts_with(&parent)) {
+                if !found.contains(&namespace) {
+                    parents.push(namespace.clone());
+                    found.push(namespace);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Everything that a listing at `path`, which ends in `?` or `&`, holds on all its pages.
+    async fn pages<P: Page, T>(&self, path: &str, what: &str, items: impl Fn(P) -> Vec<T>) -> Result<Vec<T>> {
+        let (mut out, mut token) = (Vec::new(), String::new());
+        loop {
+            let bytes = self.read(&format!("{path}pageSize=1000{token}"), what).await?;
+            let page: P = self.parse(what, &bytes)?;
+            let next = page.next().map(percent::encode);
+            out.extend(items(page));
+            match next {
+                Some(next) => token = format!("&pageToken={next}"),
+                None => return Ok(out),
+            }
+        }
     }
 
     async fn read(&self, path: &str, what: &str) -> Result<Bytes> {

@@ -328,6 +328,7 @@ impl<'a> Draft<'a> {
                 let (bytes, file) =
                     encode::manifest(&path, self.snapshot_id, group.content, group.schema, group.spec, group.entries)
                         .await?;
+                reader.keep(&path, &bytes);
                 stores.put(&path, bytes).await?;
                 Ok::<_, LakeError>(file)
             }
@@ -342,6 +343,7 @@ impl<'a> Draft<'a> {
         // Spec, "Sequence Numbers": the table's last one plus one, whatever branch the parent is on.
         let sequence = self.metadata.last_sequence_number() + 1;
         let bytes = encode::manifest_list(&path, self.snapshot_id, parent, sequence, manifests).await?;
+        reader.keep(&path, &bytes);
         stores.put(&path, bytes).await?;
         written.push(path.clone());
         let snapshot = Snapshot::builder()

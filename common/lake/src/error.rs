@@ -40,6 +40,15 @@ impl LakeError {
         move |source| Self::Metadata { what, source: Box::new(source) }
     }
 
+    /// Whether the catalog said no: what was asked is not done and will not be.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Status { status, .. } => (400..500).contains(status) && *status != 408,
+            Self::Conflict { .. } | Self::Unauthorized { .. } | Self::NotFound { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Whether the object that was asked for is not there.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Store { source: object_store::Error::NotFound { .. }, .. })

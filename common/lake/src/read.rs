@@ -54,7 +54,11 @@ impl Reader {
                 snapshot.snapshot_id()
             )));
         }
-        let bytes = self.stores.get(url).await?;
+        let kept = self.lock().files.remove(url);
+        let bytes = match kept {
+            Some(bytes) => bytes,
+            None => self.stores.get(url).await?,
+        };
         let list = ManifestList::parse_with_version(&bytes, metadata.format_version())
             .map_err(LakeError::metadata(format!("manifest list {url}")))?;
         Ok(list.consume_entries().into_iter().collect())
@@ -97,12 +101,17 @@ impl Reader {
             return Ok(bytes.clone());
         }
         let bytes = self.stores.get(url).await?;
+        self.keep(url, &bytes);
+        Ok(bytes)
+    }
+
+    /// What was just written will be read soon.
+    pub(crate) fn keep(&self, url: &str, bytes: &Bytes) {
         let mut kept = self.lock();
         if kept.bytes + bytes.len() <= KEPT_MAX_BYTES && !kept.files.contains_key(url) {
             kept.bytes += bytes.len();
             kept.files.insert(url.to_owned(), bytes.clone());
         }
-        Ok(bytes)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use coldfront_common::frame::{Lake, Storage};
 use futures::stream::BoxStream;
-use futures::{StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::buffered::BufWriter;
@@ -28,6 +28,8 @@ const RETRY_LIMIT: Duration = Duration::from_secs(180);
 const DELETES_AT_ONCE: usize = 16;
 /// Objects of one bulk delete; the most that S3 takes.
 const DELETE_BATCH: usize = 1000;
+/// Batches under way at once.
+const BATCHES_AT_ONCE: usize = 8;
 /// Objects of a page of a listing, to count requests by.
 const LIST_PAGE: u64 = 1000;
 /// XML API of Google Cloud Storage, which takes HMAC keys with S3's signatures.
@@ -130,34 +132,36 @@ impl Stores {
             let place = Place::parse(url);
             by_store.entry((place.scheme, place.bucket)).or_default().push(url);
         }
-        let mut removed = Removed::default();
+        let mut batches = Vec::new();
         for batch in by_store.values().flat_map(|urls| urls.chunks(DELETE_BATCH)) {
             let Some(first) = batch.first() else { continue };
             let (store, _) = self.locate(first)?;
-            let mut paths = Vec::with_capacity(batch.len());
-            for url in batch {
-                paths.push(Place::parse(url).path()?);
-            }
-            self.requests.fetch_add(1, Relaxed);
-            let in_bulk = store.delete_stream(futures::stream::iter(paths.clone().into_iter().map(Ok)).boxed());
-            let done: Result<Vec<_>, _> = in_bulk
-                .filter(|answer| {
-                    let gone = matches!(answer, Err(object_store::Error::NotFound { .. }));
-                    async move { !gone }
-                })
-                .try_collect()
-                .await;
-            match done {
-                Ok(_) => removed.objects += batch.len() as u64,
-                Err(error) => {
-                    tracing::debug!(%error, "a bulk delete failed; deleting one by one");
-                    let single = self.remove_one_by_one(&store, paths).await;
-                    removed.objects += single.objects;
-                    removed.failed += single.failed;
-                }
+            let paths = batch.iter().map(|url| Place::parse(url).path()).collect::<Result<Vec<_>>>()?;
+            batches.push((store, paths));
+        }
+        let removals: Vec<_> =
+            batches.into_iter().map(|(store, paths)| self.remove_batch(store, paths).boxed()).collect();
+        let removed: Vec<Removed> = futures::stream::iter(removals).buffer_unordered(BATCHES_AT_ONCE).collect().await;
+        Ok(removed.iter().fold(Removed::default(), |sum, batch| Removed {
+            objects: sum.objects + batch.objects,
+            failed: sum.failed + batch.failed,
+        }))
+    }
+
+    async fn remove_batch(&self, store: Arc<dyn ObjectStore>, paths: Vec<Path>) -> Removed {
+        self.requests.fetch_add(1, Relaxed);
+        let in_bulk = store.delete_stream(futures::stream::iter(paths.clone().into_iter().map(Ok)).boxed());
+        let gone =
+            |answer: &Result<Path, object_store::Error>| matches!(answer, Err(object_store::Error::NotFound { .. }));
+        let done: Result<Vec<_>, _> =
+            in_bulk.filter(|answer| futures::future::ready(!gone(answer))).try_collect().await;
+        match done {
+            Ok(_) => Removed { objects: paths.len() as u64, failed: 0 },
+            Err(error) => {
+                tracing::debug!(%error, "a bulk delete failed; deleting one by one");
+                self.remove_one_by_one(&store, paths).await
             }
         }
-        Ok(removed)
     }
 
     async fn remove_one_by_one(&self, store: &Arc<dyn ObjectStore>, paths: Vec<Path>) -> Removed {

@@ -71,9 +71,11 @@ pub async fn round(work: &mut Work<'_>, state: &mut State, mut ready: Vec<Ready>
             Err(LakeError::Conflict { .. }) => {
                 tracing::info!(table = %work.relation, "the head moved; validating anew")
             }
-            Err(error @ LakeError::InDoubt { .. }) => return Err(error.into()),
             Err(error) => {
-                give_up(work, ready, done).await;
+                // Where the catalog did not say no, the files may be part of the table.
+                if error.is_refusal() {
+                    give_up(work, ready, done).await;
+                }
                 return Err(error.into());
             }
         }

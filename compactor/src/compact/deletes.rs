@@ -61,8 +61,11 @@ impl Deletes {
                 file.path, file.format
             )));
         }
-        let missing: Vec<_> =
-            positions.clone().filter(|f| f.only_for.is_none() && !named.contains_key(&f.path)).cloned().collect();
+        // Bounds that were cut short may look like a path, but not like one that is there.
+        let live: HashSet<&str> = view.data.iter().map(|file| file.path.as_str()).collect();
+        let told = |file: &File| file.only_for.clone().filter(|path| live.contains(path.as_str()));
+        let missing = positions.clone().filter(|f| told(f).is_none() && !named.contains_key(&f.path));
+        let missing: Vec<_> = missing.cloned().collect();
         let mut reads = futures::stream::iter(missing)
             .map(|file| async move {
                 let counts = positions::count_by_path(reader, &file).await?;
@@ -74,8 +77,8 @@ impl Deletes {
         }
         drop(reads);
         for file in positions {
-            if let Some(target) = &file.only_for {
-                out.by_path.entry(target.clone()).or_default().push((Arc::clone(file), file.records));
+            if let Some(target) = told(file) {
+                out.by_path.entry(target).or_default().push((Arc::clone(file), file.records));
             } else if let Some((path, counts)) = named.remove_entry(&file.path) {
                 for (target, rows) in counts.iter() {
                     out.by_path.entry(target.clone()).or_default().push((Arc::clone(file), *rows));

@@ -173,7 +173,7 @@ async fn rewrite_all(
 ) -> Result<()> {
     let progress = Progress::start(format!("{} compact", work.relation), bins.len() as u64);
     let (metadata, sequence) = (Arc::clone(&state.head.metadata), state.view.sequence);
-    let mut bins = bins.into_iter().peekable();
+    let (mut bins, mut failure) = (bins.into_iter().peekable(), None);
     while bins.peek().is_some() {
         let chunk: Vec<Bin> = bins.by_ref().take(work.jobs * BINS_PER_COMMIT).collect();
         let mut rewrites = futures::stream::iter(chunk)
@@ -186,7 +186,7 @@ async fn rewrite_all(
                 })
             })
             .buffer_unordered(work.jobs);
-        let (mut ready, mut failure) = (Vec::new(), None);
+        let mut ready = Vec::new();
         while let Some(ended) = rewrites.next().await {
             match ended {
                 Ok((Ok(rewritten), bin)) => {
@@ -201,13 +201,10 @@ async fn rewrite_all(
         }
         drop(rewrites);
         failpoint::reach(failpoint::REWRITTEN).await;
-        // What succeeded is kept, also if something else failed.
+        // What succeeded is kept, also if something else failed, such as a partition with files that are refused.
         if !ready.is_empty() {
             commit::round(work, state, ready, done).await?;
         }
-        if let Some(error) = failure {
-            return Err(error);
-        }
     }
-    Ok(())
+    failure.map_or(Ok(()), Err)
 }
