@@ -19,7 +19,7 @@ import pytest
 
 from probe import (
     Running, create, describe, drop, engine, engines_of, fails, fill, insert_in_engine, is_gone,
-    kill_engine, left_over, limit, new_objects, nothing_staged, postmaster, wait_for_engine, waits_for, within,
+    kill_engine, left_over, limit, meets_waiting, new_objects, nothing_staged, postmaster, wait_for_engine, waits_for, within,
 )  # fmt: skip
 from stack import wait_until
 
@@ -198,7 +198,7 @@ def test_a_copy(pg, db):
 @pytest.mark.parametrize("statement", ["UPDATE k.big SET v = v || '!'", "DELETE FROM k.big WHERE id % 2 = 0"])
 def test_an_update_or_delete_that_collects_its_rows(pg, db, watcher, statement):
     running = Running(db, statement)
-    waits_for(watcher, running.pid)
+    meets_waiting(watcher, running.pid)
     lose(pg, running)
 
 

@@ -49,7 +49,8 @@ pub struct ModifyPlan {
     pub kind: ModifyKind,
     /// Attributes whose values travel.
     pub columns: Vec<Target>,
-    /// The statement may turn out not to concern the relation: its lock is taken by the scan that finds the rows.
+    /// The statement may turn out not to concern the relation: its lock is taken by the scan that finds the rows, or with
+    /// the first rows that are inserted.
     pub lock_late: bool,
 }
 
@@ -390,8 +391,7 @@ unsafe fn updated_columns(
     }
 }
 
-/// Makes the state. UPDATE and DELETE take the table's lock before the statement reads anything, INSERT with its first
-/// rows.
+/// Makes the state and takes the table's lock, before the statement reads anything.
 unsafe fn start(
     info: *mut pg_sys::ResultRelInfo,
     estate: *mut pg_sys::EState,
@@ -403,7 +403,7 @@ unsafe fn start(
         txn::refuse_read_only(&plan.relation);
         lake::require_configured().or_raise();
         session::with(|s| s.refuse_doomed()).or_raise();
-        if plan.kind != ModifyKind::Insert && !plan.lock_late {
+        if !plan.lock_late {
             txn::lock_table(&plan.table);
         }
         let state = PgMemoryContexts::For((*estate).es_query_cxt).leak_and_drop_on_delete(Modify::new(plan, alone));

@@ -70,6 +70,10 @@ pub unsafe fn limit_clause(
                 Template(vec![Piece::Value(values.len() - 1, ColumnType::Int8)])
             })
         };
+        if let (Some(count), Some(offset)) = (constant((*parse).limitCount), constant((*parse).limitOffset)) {
+            sql.push(&format!(" LIMIT {}", count.checked_add(offset).filter(|total| *total >= 0)?));
+            return Some(sql);
+        }
         sql.push(" LIMIT ");
         sql.append(value((*parse).limitCount)?);
         if !(*parse).limitOffset.is_null() {
@@ -77,6 +81,18 @@ pub unsafe fn limit_clause(
             sql.append(value((*parse).limitOffset)?);
         }
         Some(sql)
+    }
+}
+
+/// A constant of type bigint; nothing at all is zero.
+unsafe fn constant(expression: *mut pg_sys::Node) -> Option<i64> {
+    // SAFETY: the tag is checked before the cast.
+    unsafe {
+        if expression.is_null() {
+            return Some(0);
+        }
+        let constant: *mut pg_sys::Const = node::cast(expression, pg_sys::NodeTag::T_Const)?;
+        (!(*constant).constisnull).then(|| (*constant).constvalue.value() as i64)
     }
 }
 

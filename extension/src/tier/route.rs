@@ -142,6 +142,20 @@ pub fn names_tiered_view(query: *mut pg_sys::Query) -> bool {
     }
 }
 
+/// The entry of the tiered view that a statement was written on.
+///
+/// # Safety
+/// The statement has a tiered target.
+pub unsafe fn tiered_view(query: *mut pg_sys::Query) -> *mut pg_sys::RangeTblEntry {
+    // SAFETY: the caller's promise.
+    unsafe {
+        node::members::<pg_sys::RangeTblEntry>((*query).rtable)
+            .into_iter()
+            .find(|entry| is_view(*entry) && Tiered::of_view((**entry).relid).is_some())
+            .expect("analysis left the view in the range table")
+    }
+}
+
 /// The tiered relation that the statement writes to.
 unsafe fn tiered_target(query: *mut pg_sys::Query) -> Option<Tiered> {
     // SAFETY: valid nodes.

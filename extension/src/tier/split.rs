@@ -224,7 +224,10 @@ impl Rows<'_> {
             let info = node::copy(pg_sys::getRTEPermissionInfo((*query).rteperminfos, target));
             (*target).perminfoindex = 1;
             (*out).rteperminfos = node::list([info]);
-            (*out).rtable = node::list([target, self.reference()]);
+            // The view marks the part as one of a tiered statement; its privileges are checked where the statement starts.
+            let view: *mut pg_sys::RangeTblEntry = node::copy(route::tiered_view(query));
+            (*view).perminfoindex = 0;
+            (*out).rtable = node::list([target, self.reference(), view]);
             (*out).resultRelation = 1;
             (*out).returningList = node::copy((*query).returningList);
             pg_sys::ChangeVarNodes((*out).returningList.cast(), (*query).resultRelation, 1, 0);
