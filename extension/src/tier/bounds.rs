@@ -21,8 +21,8 @@ const GREATER: i16 = 5;
 /// The part of a relation that lies on one side of a cutoff.
 pub struct Bound {
     /// Range table index and attribute of the key.
-    pub varno: i32,
-    pub attribute: i16,
+    varno: i32,
+    attribute: i16,
     /// B-tree family of the key's comparison with the cutoff.
     family: pg_sys::Oid,
     cutoff: *mut pg_sys::Const,
@@ -173,11 +173,7 @@ impl Bound {
 ///
 /// # Safety
 /// The operands have the operator's types.
-pub unsafe fn comparison(
-    operator: pg_sys::Oid,
-    left: *mut pg_sys::Node,
-    right: *mut pg_sys::Node,
-) -> *mut pg_sys::Node {
+unsafe fn comparison(operator: pg_sys::Oid, left: *mut pg_sys::Node, right: *mut pg_sys::Node) -> *mut pg_sys::Node {
     // SAFETY: the caller's promise.
     unsafe {
         let clause = pg_sys::make_opclause(

@@ -123,7 +123,7 @@ unsafe fn leave_out_a_tier(query: *mut pg_sys::Query, varno: i32, tiered: &view:
     unsafe {
         let key = tiered.hot.attributes.iter().position(|attribute| *attribute == tiered.hot.key);
         let may_have_rows = |side: &view::Side| {
-            let in_view = view::Side { key: key.map_or(0, |at| at as i16 + 1), ..side.clone() };
+            let in_view = side.with_key_at(key.map_or(0, |at| at as i16 + 1));
             let where_clause = values.fold((*(*query).jointree).quals);
             Bound::of_clause(quals::condition_on_column(&in_view, varno))
                 .and_then(|bound| bound.needs(where_clause))

@@ -9,7 +9,7 @@ use super::{
     locks, quals, reads,
     split::{self, Names, Parts},
     values::Values,
-    view::{Side, Tiered},
+    view::Tiered,
 };
 use crate::{
     error::{Error, OrRaise, Result},
@@ -195,10 +195,8 @@ unsafe fn route(
         let moved_to = assigned_key(query, tiered);
         let varno = (*query).resultRelation;
         let mut hot = values.may_have_rows(query, quals::condition_on_column(&tiered.hot, varno));
-        let mut cold = values.may_have_rows(
-            query,
-            quals::condition_on_column(&Side { key: tiered.hot.key, ..tiered.cold.clone() }, varno),
-        );
+        let mut cold =
+            values.may_have_rows(query, quals::condition_on_column(&tiered.cold.with_key_at(tiered.hot.key), varno));
         if !hot && !cold {
             // No row at all; any tier says so, and the hot one says it without the engine.
             hot = true;
@@ -281,7 +279,7 @@ impl Values {
             let now = |condition| {
                 self.needed(query, condition).is_none_or(|needed| !bounds::is_not_true(self.fold_now(needed)))
             };
-            let cold = Side { key: tiered.hot.key, ..tiered.cold.clone() };
+            let cold = tiered.cold.with_key_at(tiered.hot.key);
             (now(quals::condition_on_column(&tiered.hot, varno)), now(quals::condition_on_column(&cold, varno)))
         }
     }

@@ -7,10 +7,7 @@
 
 use pgrx::{is_a, pg_guard, pg_sys};
 
-use super::{
-    quals,
-    view::{Side, Tiered},
-};
+use super::{quals, view::Tiered};
 use crate::{
     error::Error,
     pg::{catalog, node, xact},
@@ -134,9 +131,8 @@ unsafe fn swap(query: *mut pg_sys::Query, entry: *mut pg_sys::RangeTblEntry, tie
         }
         pg_sys::LockRelationOid(tiered.hot.relation, pg_sys::RowExclusiveLock as i32);
         let from: Vec<i16> = (1..=tiered.hot.attributes.len() as i16).collect();
-        let to = Side { ..tiered.hot.clone() };
         let view_entry: *mut pg_sys::RangeTblEntry = node::copy(entry);
-        quals::retarget(query, &from, &to);
+        quals::retarget(query, &from, &tiered.hot);
         (*query).rtable = pg_sys::lappend((*query).rtable, view_entry.cast());
     }
 }

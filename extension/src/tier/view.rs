@@ -24,6 +24,13 @@ pub struct Side {
     pub condition: *mut pg_sys::OpExpr,
 }
 
+impl Side {
+    /// The same tier, where its key stands at another attribute: in the view, or in the other tier.
+    pub fn with_key_at(&self, key: i16) -> Self {
+        Self { key, ..self.clone() }
+    }
+}
+
 /// A tiered relation as its view describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tiered {
