@@ -158,7 +158,7 @@ def test_what_public_may_run_is_a_short_list(superuser):
     readable = superuser.execute(
         "SELECT c.oid::regclass::text FROM pg_class c WHERE c.relnamespace IN ('coldfront'::regnamespace, 'coldfront_cold'::regnamespace,"
         " 'duckdb'::regnamespace) AND c.relkind IN ('r', 'v', 'f', 'S', 'm', 'p') AND (has_table_privilege('p_nobody', c.oid, 'SELECT')"
-        " OR has_any_column_privilege('p_nobody', c.oid, 'SELECT'))"
+        " OR has_any_column_privilege('p_nobody', c.oid, 'SELECT')) ORDER BY 1"
     ).fetchall()
     assert readable == [(f"coldfront.{name}",) for name in READABLE]
 

@@ -5,6 +5,8 @@
 
 /// `query_canceled`
 pub const QUERY_CANCELED: &str = "57014";
+/// `in_failed_sql_transaction`
+pub const IN_FAILED_SQL_TRANSACTION: &str = "25P02";
 /// `system_error`: the engine or a connection to it was lost; the statement may be retried.
 pub const SYSTEM_ERROR: &str = "58000";
 /// `io_error`: object store or catalog could not be read or written.

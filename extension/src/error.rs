@@ -58,8 +58,9 @@ impl Error {
 
     /// Reports the error; does not return.
     pub fn raise(self) -> ! {
-        if self.sqlstate() == sqlstate::QUERY_CANCELED {
-            // PostgreSQL's own words for a cancel or a timeout are better.
+        if [sqlstate::QUERY_CANCELED, sqlstate::IN_FAILED_SQL_TRANSACTION].contains(&self.sqlstate()) {
+            // PostgreSQL's own words for a cancel or a timeout are better. One that came when its request had just been
+            // answered may have failed the engine's transaction, which the next request is told.
             interrupts::serve();
         }
         let (detail, hint) = match &self {

@@ -15,9 +15,6 @@ use crate::failure::failure;
 use crate::instance::{Instance, SessionConnection};
 use crate::staging::WriteStaging;
 
-/// SQLSTATE `in_failed_sql_transaction`.
-const IN_FAILED_TRANSACTION: &str = "25P02";
-
 /// How long a running statement may take to stop when its transaction is rolled back.
 const STOP_PATIENCE: Duration = Duration::from_secs(1);
 /// How often it is told to.
@@ -277,7 +274,7 @@ fn busy() -> Failure {
 /// An earlier statement failed, and DuckDB has no savepoints to go back to.
 pub fn aborted() -> Failure {
     failure(
-        IN_FAILED_TRANSACTION,
+        sqlstate::IN_FAILED_SQL_TRANSACTION,
         "an earlier statement of this transaction failed, so its cold tables cannot be used any more",
     )
 }
