@@ -32,6 +32,9 @@ pub struct Cli {
     /// Tables that are worked on at a time [default: 1]
     #[arg(long, global = true, env = "COLDFRONT_ARCHIVER_JOBS")]
     pub jobs: Option<usize>,
+    /// Parts of a table that are exported at a time, each with a connection of its own [default: 2]
+    #[arg(long, global = true, env = "COLDFRONT_ARCHIVER_EXPORT_JOBS")]
+    pub export_jobs: Option<usize>,
     /// Seconds for which a lock on a busy table is tried again and again [default: 600]
     #[arg(long, global = true, env = "COLDFRONT_ARCHIVER_LOCK_WAIT_S")]
     pub lock_wait_s: Option<u64>,

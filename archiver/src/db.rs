@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 use sqlx::postgres::{PgConnection, Postgres};
 use sqlx::{Connection, Transaction};
 
+use coldfront_program::database::DatabaseError;
+pub use coldfront_program::database::During;
+
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 
@@ -24,17 +27,6 @@ pub async fn connect(settings: &Settings) -> Result<PgConnection> {
         .await
         .map_err(Error::Connect)?;
     if installed { Ok(connection) } else { Err(Error::NoExtension) }
-}
-
-/// Says what was being done when a statement failed.
-pub trait During<T> {
-    fn during(self, what: impl Into<String>) -> Result<T>;
-}
-
-impl<T> During<T> for std::result::Result<T, sqlx::Error> {
-    fn during(self, what: impl Into<String>) -> Result<T> {
-        self.map_err(|source| Error::Database { what: what.into(), source })
-    }
 }
 
 /// Tries for a lock: how long each may take, and the pause after it.
@@ -64,7 +56,7 @@ impl Tries {
     /// Pauses after a try that failed, or says that it was the last.
     pub async fn pause(&mut self, what: &str, source: sqlx::Error) -> Result<()> {
         if self.began.elapsed() > self.wait {
-            return Err(Error::Busy { what: what.to_owned(), waited_s: self.wait.as_secs(), source });
+            return Err(Error::Busy { what: what.to_owned(), waited_s: self.wait.as_secs(), last: Box::new(source) });
         }
         self.failed += 1;
         // Half to one and a half times the pause, so that two that wait for each other part.
@@ -95,7 +87,7 @@ pub async fn briefly<T>(
         match outcome {
             Ok(value) => return Ok(value),
             Err(source) if gives_way(&source) => tries.pause(what, source).await?,
-            Err(source) => return Err(Error::Database { what: what.to_owned(), source }),
+            Err(source) => return Err(DatabaseError::new(what, source).into()),
         }
     }
 }

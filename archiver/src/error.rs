@@ -2,6 +2,11 @@
 
 use coldfront_common::config::ConfigError;
 
+use coldfront_lake::LakeError;
+use coldfront_program::database::{self, DatabaseError};
+use coldfront_program::http::HttpError;
+use coldfront_program::lake::LakeSettingsError;
+
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Wrong arguments or configuration; also what clap uses.
@@ -25,12 +30,27 @@ pub enum Error {
     Connect(#[source] sqlx::Error),
     #[error("the extension coldfront is not installed in this database: CREATE EXTENSION coldfront")]
     NoExtension,
-    #[error("{what}")]
-    Database { what: String, source: sqlx::Error },
-    #[error("{what}: gave up waiting for a lock after {waited_s} s, because the table is busy; run again later")]
-    Busy { what: String, waited_s: u64, source: sqlx::Error },
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    #[error(
+        "{what}: gave up waiting for a lock after {waited_s} s, because the table is busy; run again later: {}",
+        database::describe(.last)
+    )]
+    Busy { what: String, waited_s: u64, last: Box<sqlx::Error> },
     #[error("{0}")]
     Kept(String),
+    #[error(transparent)]
+    NoLake(#[from] LakeSettingsError),
+    #[error(transparent)]
+    Lake(#[from] LakeError),
+    #[error("the registry has a wrong entry for {0}")]
+    Registry(String),
+    #[error("{0}")]
+    Protocol(String),
+    #[error("a part of the work ended unexpectedly")]
+    Task(#[from] tokio::task::JoinError),
+    #[error("another part of the export failed")]
+    Stopped,
     #[error("cannot read {path}")]
     Read { path: String, source: std::io::Error },
     #[error("{path} does not hold lifecycles as `export` writes them")]
@@ -40,7 +60,7 @@ pub enum Error {
     #[error("cannot start")]
     Runtime(#[source] std::io::Error),
     #[error(transparent)]
-    Http(#[from] crate::http::HttpError),
+    Http(#[from] HttpError),
 }
 
 impl Error {
@@ -52,46 +72,23 @@ impl Error {
             | Self::Usage(_)
             | Self::Read { .. }
             | Self::Parse { .. } => EXIT_USAGE,
-            Self::Connect(_) | Self::NoExtension | Self::Runtime(_) | Self::Http(_) => EXIT_ENVIRONMENT,
-            Self::Database { .. } | Self::Busy { .. } | Self::Kept(_) | Self::Write(_) => EXIT_FAILED,
+            Self::Connect(_) | Self::NoExtension | Self::NoLake(_) | Self::Runtime(_) | Self::Http(_) => {
+                EXIT_ENVIRONMENT
+            }
+            _ => EXIT_FAILED,
         }
     }
 
     /// SQLSTATE of a database error.
     pub fn sqlstate(&self) -> Option<String> {
         match self {
-            Self::Database { source, .. } => source.as_database_error()?.code().map(|code| code.into_owned()),
+            Self::Database(error) => error.sqlstate(),
             _ => None,
         }
     }
 
     /// The message with all its causes, and the server's hint.
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        match self {
-            Self::Database { source, .. } | Self::Busy { source, .. } => {
-                text = format!("{text}: {}", describe(source));
-            }
-            _ => {
-                let mut cause = std::error::Error::source(self);
-                while let Some(error) = cause {
-                    text = format!("{text}: {error}");
-                    cause = error.source();
-                }
-            }
-        }
-        text
+        database::chain(self)
     }
-}
-
-fn describe(error: &sqlx::Error) -> String {
-    let Some(server) = error.as_database_error() else { return error.to_string() };
-    let mut text = server.message().to_owned();
-    if let Some(postgres) = server.try_downcast_ref::<sqlx::postgres::PgDatabaseError>() {
-        for more in [postgres.detail(), postgres.hint()].into_iter().flatten() {
-            text = format!("{text} ({more})");
-        }
-        text = format!("{text} [{}]", postgres.code());
-    }
-    text
 }

@@ -10,6 +10,7 @@ pub const OPENED: &str = "opened";
 pub const WATCHED: &str = "watched";
 pub const PURGED: &str = "purged";
 pub const EXPORTING: &str = "exporting";
+pub const APPENDED: &str = "appended";
 pub const EXPORTED: &str = "exported";
 pub const REPLAYED: &str = "replayed";
 pub const VERIFYING: &str = "verifying";
@@ -23,8 +24,5 @@ pub const RESTORING: &str = "restoring";
 pub const RESTORED: &str = "restored";
 
 pub async fn reach(name: &'static str) {
-    if std::env::var(VARIABLE).is_ok_and(|wanted| wanted == name) {
-        tracing::warn!(at = name, "paused");
-        std::future::pending::<()>().await;
-    }
+    coldfront_program::pause::at(VARIABLE, name).await;
 }

@@ -103,7 +103,7 @@ FROM coldfront.partition_config ORDER BY schema_name, table_name";
 impl Lifecycle {
     pub async fn all(connection: &mut PgConnection) -> Result<Vec<Self>> {
         let rows = sqlx::query(SELECT).fetch_all(connection).await.during("reading the lifecycles")?;
-        rows.iter().map(Self::from_row).collect::<Result<_, sqlx::Error>>().during("reading the lifecycles")
+        Ok(rows.iter().map(Self::from_row).collect::<Result<_, sqlx::Error>>().during("reading the lifecycles")?)
     }
 
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {

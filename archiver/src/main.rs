@@ -4,13 +4,11 @@ mod cli;
 mod commands;
 mod db;
 mod error;
+mod export;
 mod failpoint;
-mod http;
 mod lifecycle;
-mod logging;
 mod metrics;
 mod pass;
-mod progress;
 mod serve;
 mod settings;
 
@@ -24,11 +22,11 @@ use settings::Settings;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    logging::start();
+    coldfront_program::logging::start("COLDFRONT_ARCHIVER_LOG");
     let run = || -> Result<ExitCode> {
         let settings = cli.settings()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
+            .worker_threads(2 * settings.export_jobs)
             .enable_all()
             .build()
             .map_err(Error::Runtime)?;

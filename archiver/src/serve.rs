@@ -5,12 +5,13 @@ use std::str::FromStr;
 
 use chrono::{TimeZone, Utc};
 use chrono_tz::Tz;
+use coldfront_program::http;
 use cron::Schedule;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Run;
 use crate::error::{Error, Result};
-use crate::http;
+use crate::metrics;
 use crate::pass;
 use crate::settings::Settings;
 
@@ -19,7 +20,7 @@ pub async fn run(settings: &Settings) -> Result<()> {
     let mut terminate = signal(SignalKind::terminate()).map_err(Error::Runtime)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Runtime)?;
     if let Some(listen) = &settings.metrics_listen {
-        http::start(listen).await?;
+        http::start(listen, &metrics::ALL).await?;
     }
     loop {
         let Some(next) = next(&schedule, zone, Utc::now()) else {

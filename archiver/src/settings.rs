@@ -9,12 +9,14 @@ use sqlx::postgres::PgConnectOptions;
 use crate::cli::Cli;
 use crate::error::{Error, Result};
 
+const EXPORT_JOBS: usize = 2;
 const LOCK_WAIT_S: u64 = 600;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub connection: PgConnectOptions,
     pub jobs: usize,
+    pub export_jobs: usize,
     pub lock_wait: Duration,
     pub schedule: Option<String>,
     pub time_zone: String,
@@ -33,6 +35,7 @@ impl Cli {
             // Statements that take long are what this program is for.
             connection: connection.application_name("coldfront-archiver").disable_statement_logging(),
             jobs: self.jobs.or(file.jobs).unwrap_or(1).max(1),
+            export_jobs: self.export_jobs.or(file.export_jobs).unwrap_or(EXPORT_JOBS).max(1),
             lock_wait: Duration::from_secs(self.lock_wait_s.or(file.lock_wait_s).unwrap_or(LOCK_WAIT_S)),
             schedule: self.schedule.clone().or(file.schedule),
             time_zone: self.time_zone.clone().or(file.time_zone).unwrap_or_else(|| "UTC".to_owned()),

@@ -52,6 +52,8 @@ pub struct ArchiverConfig {
     pub metrics_listen: Option<String>,
     /// Tables that are worked on at a time.
     pub jobs: Option<usize>,
+    /// Parts of a table that are exported at a time, each with a connection of its own.
+    pub export_jobs: Option<usize>,
     /// For how long a lock on a busy table is tried again and again.
     pub lock_wait_s: Option<u64>,
 }

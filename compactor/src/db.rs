@@ -1,8 +1,8 @@
-//! The connection, and what the database knows: where the lake is, which tables there are, what each is configured for.
+//! The connection, and what the database knows: which tables there are, what each is configured for.
 
-use coldfront_common::frame::{CatalogAuth, Lake, Storage};
 use coldfront_common::ident::TableRef;
 use coldfront_lake::catalog::TableId;
+pub use coldfront_program::database::During;
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Connection, Row};
 
@@ -41,17 +41,6 @@ impl std::fmt::Display for Relation {
     }
 }
 
-/// Says what was being done when a statement failed.
-pub trait During<T> {
-    fn during(self, what: impl Into<String>) -> Result<T>;
-}
-
-impl<T> During<T> for std::result::Result<T, sqlx::Error> {
-    fn during(self, what: impl Into<String>) -> Result<T> {
-        self.map_err(|source| Error::Database { what: what.into(), source })
-    }
-}
-
 pub async fn connect(settings: &Settings) -> Result<PgConnection> {
     let mut connection = PgConnection::connect_with(&settings.connection).await.map_err(Error::Connect)?;
     let installed: bool = sqlx::query_scalar("SELECT to_regclass('coldfront.maintenance_config') IS NOT NULL")
@@ -59,42 +48,6 @@ pub async fn connect(settings: &Settings) -> Result<PgConnection> {
         .await
         .map_err(Error::Connect)?;
     if installed { Ok(connection) } else { Err(Error::NoExtension) }
-}
-
-/// Where the lake is and how to get in.
-pub async fn lake(connection: &mut PgConnection) -> Result<Lake> {
-    // The settings are the extension's, so it has to be loaded into the session before they can be shown.
-    let doing = "reading the lake's settings and credentials, which takes a superuser, or a role with \
-                 pg_read_all_settings and SELECT on coldfront.storage_secret";
-    let (warehouse, catalog_uri): (Option<String>, Option<String>) = sqlx::query_as(
-        "SELECT current_setting('coldfront.warehouse', true), current_setting('coldfront.lakekeeper_endpoint', true)",
-    )
-    .fetch_one(&mut *connection)
-    .await
-    .during(doing)?;
-    let (Some(warehouse), Some(catalog_uri)) = (warehouse, catalog_uri.filter(|uri| !uri.is_empty())) else {
-        return Err(Error::NoLake(
-            "no lake is configured: set coldfront.warehouse and coldfront.lakekeeper_endpoint, \
-             with coldfront in shared_preload_libraries"
-                .to_owned(),
-        ));
-    };
-    let secrets: Vec<(String, String)> = sqlx::query_as("SELECT purpose, payload::text FROM coldfront.storage_secret")
-        .fetch_all(connection)
-        .await
-        .during(doing)?;
-    let mut lake = Lake { warehouse, catalog_uri, ..Lake::default() };
-    for (purpose, payload) in secrets {
-        // The parser's message could hold a part of the credential.
-        let unreadable =
-            |_| Error::NoLake(format!("the {purpose} credential in coldfront.storage_secret cannot be read"));
-        match purpose.as_str() {
-            "storage" => lake.storage = Some(serde_json::from_str::<Storage>(&payload).map_err(unreadable)?),
-            "catalog" => lake.catalog_auth = serde_json::from_str::<CatalogAuth>(&payload).map_err(unreadable)?,
-            _ => {}
-        }
-    }
-    Ok(lake)
 }
 
 /// All relations with a cold part.

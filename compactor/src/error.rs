@@ -3,6 +3,10 @@
 use coldfront_common::config::ConfigError;
 use coldfront_lake::LakeError;
 
+use coldfront_program::database::{self, DatabaseError};
+use coldfront_program::http::HttpError;
+use coldfront_program::lake::LakeSettingsError;
+
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Wrong arguments or configuration; also what clap uses.
@@ -26,20 +30,14 @@ pub enum Error {
     Connect(#[source] sqlx::Error),
     #[error("the extension coldfront is not installed in this database: CREATE EXTENSION coldfront")]
     NoExtension,
-    #[error("{0}")]
-    NoLake(String),
-    #[error("{what}")]
-    Database { what: String, source: sqlx::Error },
+    #[error(transparent)]
+    NoLake(#[from] LakeSettingsError),
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
     #[error("another compactor works on {0}")]
     Busy(String),
     #[error(transparent)]
     Lake(#[from] LakeError),
-    #[error("{what}")]
-    Parquet { what: String, source: parquet::errors::ParquetError },
-    #[error("{what}")]
-    Arrow { what: String, source: arrow_schema::ArrowError },
-    #[error("cannot write {what}")]
-    Upload { what: String, source: std::io::Error },
     #[error("{0}")]
     Refused(String),
     #[error("a part of the work ended unexpectedly")]
@@ -47,7 +45,7 @@ pub enum Error {
     #[error("cannot start")]
     Runtime(#[source] std::io::Error),
     #[error(transparent)]
-    Http(#[from] crate::http::HttpError),
+    Http(#[from] HttpError),
 }
 
 impl Error {
@@ -63,52 +61,12 @@ impl Error {
 
     /// The message with all its causes, and the server's hint.
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        if let Self::Database { source, .. } = self {
-            return format!("{text}: {}", describe(source));
-        }
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            let more = error.to_string();
-            if !text.contains(&more) {
-                text = format!("{text}: {more}");
-            }
-            cause = error.source();
-        }
-        text
+        database::chain(self)
     }
 }
 
-fn describe(error: &sqlx::Error) -> String {
-    let Some(server) = error.as_database_error() else { return error.to_string() };
-    let mut text = server.message().to_owned();
-    if let Some(postgres) = server.try_downcast_ref::<sqlx::postgres::PgDatabaseError>() {
-        for more in [postgres.detail(), postgres.hint()].into_iter().flatten() {
-            text = format!("{text} ({more})");
-        }
-        text = format!("{text} [{}]", postgres.code());
-    }
-    text
-}
-
-/// Says what was being done when Parquet failed.
-pub trait InParquet<T> {
-    fn in_parquet(self, what: &str) -> Result<T>;
-}
-
-impl<T> InParquet<T> for std::result::Result<T, parquet::errors::ParquetError> {
-    fn in_parquet(self, what: &str) -> Result<T> {
-        self.map_err(|source| Error::Parquet { what: what.to_owned(), source })
-    }
-}
-
-/// Says what was being done when Arrow failed.
-pub trait InArrow<T> {
-    fn in_arrow(self, what: &str) -> Result<T>;
-}
-
-impl<T> InArrow<T> for std::result::Result<T, arrow_schema::ArrowError> {
-    fn in_arrow(self, what: &str) -> Result<T> {
-        self.map_err(|source| Error::Arrow { what: what.to_owned(), source })
+impl From<iceberg::Error> for Error {
+    fn from(source: iceberg::Error) -> Self {
+        Self::Lake(LakeError::Metadata { what: "the table's metadata".to_owned(), source: Box::new(source) })
     }
 }

@@ -3,6 +3,7 @@
 //! Every manifest of the expired snapshots that no retained snapshot has is read once; of the retained ones only those
 //! are read that could still hold a candidate.
 
+use coldfront_program::progress::Progress;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -12,12 +13,10 @@ use coldfront_lake::commit::{self, now_ms};
 use futures::{StreamExt, TryStreamExt};
 use iceberg::spec::{MAIN_BRANCH, ManifestFile, Operation, Snapshot, SnapshotRetention, TableMetadata};
 
-use crate::claim::Claim;
 use crate::error::Result;
 use crate::failpoint;
 use crate::metrics;
 use crate::policy::Policy;
-use crate::progress::Progress;
 use crate::work::{Outcome, Work};
 
 /// Metadata files read at a time.
@@ -45,7 +44,7 @@ pub async fn run(work: &mut Work<'_>, policy: &Policy, mut head: Loaded) -> Resu
     }
     failpoint::reach(failpoint::PLANNED).await;
     let mut connection = work.claims().await?;
-    let mut claim = Claim::take(&mut connection, work.relation).await?;
+    let mut claim = work.claim(&mut connection).await?;
     failpoint::reach(failpoint::CLAIMED).await;
     let mut expired = None;
     for attempt in 0..TRIES {

@@ -15,8 +15,5 @@ pub const REMOVING: &str = "removing";
 pub const LISTED: &str = "listed";
 
 pub async fn reach(name: &'static str) {
-    if std::env::var(VARIABLE).is_ok_and(|wanted| wanted == name) {
-        tracing::warn!(at = name, "paused");
-        std::future::pending::<()>().await;
-    }
+    coldfront_program::pause::at(VARIABLE, name).await;
 }

@@ -7,14 +7,11 @@ mod db;
 mod error;
 mod expire;
 mod failpoint;
-mod http;
-mod logging;
 mod manifests;
 mod metrics;
 mod old_metadata;
 mod orphans;
 mod policy;
-mod progress;
 mod run;
 mod serve;
 mod settings;
@@ -31,7 +28,7 @@ use error::{Error, Result};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    logging::start();
+    coldfront_program::logging::start("COLDFRONT_COMPACTOR_LOG");
     let start = || -> Result<ExitCode> {
         let settings = cli.settings()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -7,7 +7,6 @@ use coldfront_lake::commit::{self, Change, head_manifests};
 use coldfront_lake::{LakeError, writable};
 use iceberg::spec::{ManifestFile, Operation, TableMetadata};
 
-use crate::claim::Claim;
 use crate::error::Result;
 use crate::failpoint;
 use crate::policy::Policy;
@@ -34,7 +33,7 @@ pub async fn run(work: &mut Work<'_>, policy: &Policy, mut head: Loaded) -> Resu
     commit::warm(&work.reader, manifests.iter().filter(|m| small.contains(&m.manifest_path))).await?;
     failpoint::reach(failpoint::PLANNED).await;
     let mut connection = work.claims().await?;
-    let mut claim = Claim::take(&mut connection, work.relation).await?;
+    let mut claim = work.claim(&mut connection).await?;
     failpoint::reach(failpoint::CLAIMED).await;
     for attempt in 0..TRIES {
         if attempt > 0 || !work.is_fresh(&head) {
@@ -58,7 +57,7 @@ pub async fn run(work: &mut Work<'_>, policy: &Policy, mut head: Loaded) -> Resu
         failpoint::reach(failpoint::PREPARED).await;
         if let Err(lost) = claim.assert_held().await {
             prepared.discard(&work.reader).await;
-            return Err(lost);
+            return Err(lost.into());
         }
         match prepared.apply(&work.catalog, &work.relation.id, &work.reader).await {
             Ok(after) => {

@@ -1,5 +1,7 @@
 //! Names, units and meanings of the compactor's metrics, all in one place. All have the labels `table` and `task`.
 
+use coldfront_program::http::{Described, Metrics};
+
 pub const RUNS_TOTAL: &str = "coldfront_compactor_runs_total";
 pub const FAILURES_TOTAL: &str = "coldfront_compactor_failures_total";
 pub const FILES_REWRITTEN_TOTAL: &str = "coldfront_compactor_files_rewritten_total";
@@ -15,7 +17,10 @@ pub const REQUESTS_TOTAL: &str = "coldfront_compactor_requests_total";
 pub const TASK_SECONDS: &str = "coldfront_compactor_task_seconds";
 pub const LAST_SUCCESS: &str = "coldfront_compactor_last_success_timestamp_seconds";
 
-pub const COUNTERS: &[(&str, &str)] = &[
+/// All of them.
+pub const ALL: Metrics = Metrics { counters: COUNTERS, gauges: GAUGES, histograms: HISTOGRAMS };
+
+const COUNTERS: &[Described] = &[
     (RUNS_TOTAL, "Runs of a task over a table"),
     (FAILURES_TOTAL, "Runs that failed"),
     (FILES_REWRITTEN_TOTAL, "Data files that compaction replaced"),
@@ -29,5 +34,5 @@ pub const COUNTERS: &[(&str, &str)] = &[
     (BYTES_REMOVED_TOTAL, "Bytes of objects that the orphan task removed"),
     (REQUESTS_TOTAL, "Requests to the catalog and the object store"),
 ];
-pub const GAUGES: &[(&str, &str)] = &[(LAST_SUCCESS, "When a task last succeeded, in seconds since 1970")];
-pub const HISTOGRAMS: &[(&str, &str)] = &[(TASK_SECONDS, "Seconds that a task took")];
+const GAUGES: &[Described] = &[(LAST_SUCCESS, "When a task last succeeded, in seconds since 1970")];
+const HISTOGRAMS: &[Described] = &[(TASK_SECONDS, "Seconds that a task took")];

@@ -4,6 +4,7 @@
 //! writer was between staging files and committing them, so whatever such a writer had staged before is either in the
 //! head that is read then, and kept, or abandoned. Writers that know nothing of the claim have the age guard.
 
+use coldfront_program::progress::Progress;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -14,12 +15,10 @@ use coldfront_lake::place::Place;
 use futures::{StreamExt, TryStreamExt};
 use iceberg::spec::TableMetadata;
 
-use crate::claim::Claim;
 use crate::error::Result;
 use crate::failpoint;
 use crate::metrics;
 use crate::policy::Policy;
-use crate::progress::Progress;
 use crate::work::{Outcome, Work};
 
 /// Metadata files read at a time.
@@ -84,7 +83,7 @@ pub async fn run(work: &mut Work<'_>, policy: &Policy, head: Loaded) -> Result<O
     }
     // Our turn among the writers, then the head as it is now.
     let mut connection = work.claims().await?;
-    let claim = Claim::take(&mut connection, work.relation).await?;
+    let claim = work.claim(&mut connection).await?;
     let now = work.load().await?;
     claim.release().await?;
     referenced.read(work, &now).await?;

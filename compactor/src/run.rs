@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use coldfront_common::frame::Lake;
 use coldfront_lake::catalog::Catalog;
+use coldfront_program::lake;
 use sqlx::PgConnection;
 
 use crate::cli::{PolicyArgs, Run, Task};
@@ -36,14 +37,14 @@ pub struct Session<'a> {
 impl<'a> Session<'a> {
     pub async fn open(settings: &'a Settings) -> Result<Self> {
         let mut connection = db::connect(settings).await?;
-        let lake = db::lake(&mut connection).await?;
+        let lake = lake::read(&mut connection).await?;
         let catalog = Arc::new(Catalog::new(&lake)?);
         Ok(Self { settings, connection, lake, catalog, locations: Locations::default() })
     }
 
     /// Settings and credentials may have changed since.
     pub async fn renew(&mut self) -> Result<()> {
-        let lake = db::lake(&mut self.connection).await?;
+        let lake = lake::read(&mut self.connection).await?;
         self.locations = Locations::default();
         if lake != self.lake {
             self.catalog = Arc::new(Catalog::new(&lake)?);
@@ -161,8 +162,8 @@ impl Session<'_> {
             .bind(failed)
             .execute(&mut self.connection)
             .await
-            .during(format!("recording the run over {relation}"))
-            .map(drop)
+            .during(format!("recording the run over {relation}"))?;
+        Ok(())
     }
 }
 

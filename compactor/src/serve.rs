@@ -8,13 +8,14 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use coldfront_common::config::CompactorSchedule;
+use coldfront_program::http;
 use cron::Schedule;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::{PolicyArgs, Task};
 use crate::db::Relation;
 use crate::error::{Error, Result};
-use crate::http;
+use crate::metrics;
 use crate::run::Session;
 use crate::settings::Settings;
 
@@ -30,7 +31,7 @@ pub async fn run(settings: &Settings) -> Result<()> {
     let mut terminate = signal(SignalKind::terminate()).map_err(Error::Runtime)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Runtime)?;
     if let Some(listen) = &settings.metrics_listen {
-        http::start(listen).await?;
+        http::start(listen, &metrics::ALL).await?;
     }
     let work = async {
         let (mut looked, mut session) = (Utc::now(), None);

@@ -7,6 +7,7 @@ use coldfront_common::frame::{Lake, Storage};
 use coldfront_lake::catalog::{Catalog, Loaded, TableId};
 use coldfront_lake::read::Reader;
 use coldfront_lake::store::Stores;
+use coldfront_program::claim::Claim;
 use sqlx::{Connection, PgConnection};
 use tokio::sync::OnceCell;
 
@@ -103,6 +104,11 @@ impl<'a> Work<'a> {
     /// A connection for a claim. It is not the one that holds the compactor's lock: either may be lost alone.
     pub async fn claims(&self) -> Result<PgConnection> {
         PgConnection::connect_with(&self.settings.connection).await.map_err(Error::Connect)
+    }
+
+    /// Waits for the table's write claim.
+    pub async fn claim<'c>(&self, connection: &'c mut PgConnection) -> Result<Claim<'c>> {
+        Ok(Claim::take(connection, &self.relation.to_string(), &self.relation.reference).await?)
     }
 
     /// Requests to the catalog and the store so far.

@@ -191,26 +191,71 @@ BEGIN
 END
 $$;
 
--- Copies the range to Iceberg. Needs REPEATABLE READ: one snapshot says what is copied and which captured changes it
--- holds already.
-CREATE FUNCTION coldfront._attempt_export(p_attempt bigint) RETURNS bigint
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO, YMD' AS $$
+-- Begins an export in a REPEATABLE READ transaction: one snapshot says what is copied and which captured changes it holds
+-- already. Returns the snapshot's name for the sessions that read.
+CREATE FUNCTION coldfront._attempt_snapshot(p_attempt bigint) RETURNS text
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v      record;
-    v_rows bigint;
+    v_leaf regclass;
 BEGIN
     IF current_setting('transaction_isolation') NOT IN ('repeatable read', 'serializable') THEN
         RAISE EXCEPTION 'coldfront: an export needs a REPEATABLE READ transaction' USING ERRCODE = '25001';
     END IF;
     v := coldfront._attempt(p_attempt);
-    PERFORM coldfront._claim_iceberg_lock(v.iceberg_table);
+    FOREACH v_leaf IN ARRAY (v.a).leaves LOOP
+        EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', v_leaf);
+    END LOOP;
     EXECUTE format('DELETE FROM %s', v.capture);
-    EXECUTE format('INSERT INTO %s (%s) SELECT %s FROM %s AS h ORDER BY %I', v.cold, v.insertable, v.insertable, v.hot, v.key_column);
-    GET DIAGNOSTICS v_rows = ROW_COUNT;
-    UPDATE coldfront.archive_attempt SET phase = 'exported', row_count = v_rows WHERE attempt_id = p_attempt;
-    RETURN v_rows;
+    RETURN pg_export_snapshot();
 END
 $$;
+
+-- Queries that together read every heap row of the range once, with the columns and types of the cold tier, about p_bytes
+-- of a partition each. One whose rows lie in disorder is sorted, so that the bounds of row groups say something.
+CREATE FUNCTION coldfront._attempt_pieces(p_attempt bigint, p_bytes bigint) RETURNS SETOF text
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    v         record := coldfront._attempt(p_attempt);
+    v_columns text;
+    v_leaf    record;
+    v_step    bigint := greatest(p_bytes / current_setting('block_size')::bigint, 1);
+    v_from    bigint;
+BEGIN
+    SELECT string_agg(quote_ident(h.name) || CASE WHEN h.type <> c.type THEN format('::%s AS %I', c.type, h.name) ELSE '' END, ', ' ORDER BY h."position")
+      INTO STRICT v_columns FROM coldfront._columns(v.root) AS h JOIN coldfront._columns(v.cold::regclass) AS c USING (name);
+    FOR v_leaf IN
+        SELECT c.oid::regclass AS relation, a.amname = 'heap' AS is_heap, pg_relation_size(c.oid) / current_setting('block_size')::bigint AS pages,
+               CASE WHEN abs(s.correlation) < 0.9 THEN format(' ORDER BY %I', v.key_column) ELSE '' END AS sorting
+          FROM unnest((v.a).leaves) AS l
+          JOIN pg_class c ON c.oid = l JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_am a ON a.oid = c.relam
+          LEFT JOIN pg_stats s ON (s.schemaname, s.tablename, s.attname) = (n.nspname, c.relname, v.key_column)
+         ORDER BY pages DESC
+    LOOP
+        v_from := 0;
+        LOOP
+            RETURN NEXT format('SELECT %s FROM %s', v_columns, v_leaf.relation)
+                || CASE WHEN v_leaf.is_heap AND v_leaf.pages > v_step
+                        THEN format(' WHERE ctid >= %L', format('(%s,0)', v_from))
+                          || CASE WHEN v_from + v_step < v_leaf.pages THEN format(' AND ctid < %L', format('(%s,0)', v_from + v_step)) ELSE '' END
+                        ELSE '' END
+                || v_leaf.sorting;
+            v_from := v_from + v_step;
+            EXIT WHEN v_from >= v_leaf.pages OR NOT v_leaf.is_heap;
+        END LOOP;
+    END LOOP;
+END
+$$;
+
+-- Notes that the range is in Iceberg; in the transaction whose snapshot was copied.
+CREATE FUNCTION coldfront._attempt_exported(p_attempt bigint, p_rows bigint) RETURNS void
+    LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE coldfront.archive_attempt SET phase = 'exported', row_count = p_rows WHERE attempt_id = p_attempt;
+$$;
+
+CREATE FUNCTION coldfront._fetch_arrow(p_cursor text, p_max_bytes int) RETURNS bytea
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', '_fetch_arrow_wrapper';
+COMMENT ON FUNCTION coldfront._fetch_arrow IS 'The next rows of a cursor as an Arrow IPC stream, NULL at its end';
 
 -- Applies what was captured to the copy. Counts per distinct content say how often a row was added or taken away, so
 -- rows need no key. With p_verify, rows and checksum of the range are then compared with the heap's, as one snapshot

@@ -1,6 +1,8 @@
 //! A range on its way to Iceberg: capture, purge, export, replay, verify, cut over, drop. Up to the cutover nothing of it
 //! is visible, so whatever fails is begun again by removing what it left.
 
+use coldfront_lake::LakeError;
+use coldfront_program::progress::Progress;
 use std::time::Instant;
 
 use sqlx::Connection;
@@ -9,9 +11,9 @@ use super::cutover;
 use super::table::Work;
 use crate::db::{During, briefly};
 use crate::error::{Error, Result};
+use crate::export;
 use crate::failpoint;
 use crate::metrics;
-use crate::progress::Progress;
 
 /// How often a range is exported when Iceberg turns out to hold something else than the heap.
 const EXPORTS_MAX: usize = 3;
@@ -19,6 +21,9 @@ const EXPORTS_MAX: usize = 3;
 const SHORT_TAIL: i64 = 1_000;
 /// Rounds of replay before verification, however long the tail.
 const REPLAYS_MAX: usize = 8;
+
+/// Steps of a range that a person is shown.
+const STEPS: u64 = 7;
 
 /// What came of a range.
 pub struct Archived {
@@ -29,7 +34,7 @@ pub struct Archived {
 
 /// Archives up to `upper`.
 pub async fn range(work: &mut Work<'_>, upper: &str) -> Result<Archived> {
-    let progress = Progress::start(format!("{} up to {upper}", work.table));
+    let progress = Progress::start(format!("{} up to {upper}", work.table), STEPS);
     let mut tries = 0;
     let attempt = loop {
         tries += 1;
@@ -59,6 +64,7 @@ fn warn(work: &Work<'_>, upper: &str, error: &Error) {
 /// Iceberg and heap differ, or somebody else was quicker.
 fn may_repeat(error: &Error) -> bool {
     matches!(error.sqlstate().as_deref(), Some("XX001" | "40001" | "40P01"))
+        || matches!(error, Error::Lake(LakeError::Conflict { .. }))
 }
 
 /// Everything before the cutover. Returns the attempt, exported and verified.
@@ -136,16 +142,8 @@ async fn purge(work: &mut Work<'_>, attempt: i64) -> Result<()> {
 
 async fn export(work: &mut Work<'_>, attempt: i64) -> Result<()> {
     let began = Instant::now();
-    let what = "exporting to Iceberg";
-    let mut transaction = work.connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ").await.during(what)?;
-    let rows: i64 = sqlx::query_scalar("SELECT coldfront._attempt_export($1)")
-        .bind(attempt)
-        .fetch_one(&mut *transaction)
-        .await
-        .during(what)?;
-    failpoint::reach(failpoint::EXPORTING).await;
-    transaction.commit().await.during(what)?;
-    work.count(metrics::ROWS_TOTAL, rows);
+    let rows = export::run(work, attempt).await?;
+    work.count(metrics::ROWS_TOTAL, i64::try_from(rows).unwrap_or(i64::MAX));
     work.took("export", began);
     tracing::info!(table = %work.table, rows, seconds = began.elapsed().as_secs_f64(), "exported");
     Ok(())

@@ -1,5 +1,6 @@
 //! The cutover: a short lock, nothing left to apply, then watermark, view and DETACH in one transaction.
 
+use coldfront_program::progress::Progress;
 use std::time::Instant;
 
 use sqlx::Connection;
@@ -9,7 +10,6 @@ use super::table::Work;
 use crate::db::{self, During, Tries, gives_way};
 use crate::error::{Error, Result};
 use crate::failpoint;
-use crate::progress::Progress;
 
 /// Tries that let go of the lock when there is something left to apply. After them it is applied under the lock.
 const OPEN_TRIES: usize = 3;
@@ -58,7 +58,7 @@ async fn once(work: &mut Work<'_>, attempt: i64, tries: &Tries, last: bool) -> R
                 transaction.rollback().await.during(what)?;
                 return Ok(Try::Locked(error));
             }
-            Err(error) => return Err(error).during(what),
+            Err(error) => return Err(error).during(what)?,
         };
     failpoint::reach(failpoint::LOCKED).await;
     if waiting > 0 && !last {
@@ -71,9 +71,9 @@ async fn once(work: &mut Work<'_>, attempt: i64, tries: &Tries, last: bool) -> R
         sqlx::query("SET lock_timeout = '500ms'").execute(&mut second).await.during(what)?;
         match archive::apply(&mut second, attempt, false).await {
             Ok(_) => note_snapshot(&mut second, attempt).await?,
-            Err(Error::Database { source, .. }) if gives_way(&source) => {
+            Err(Error::Database(error)) if gives_way(error.cause()) => {
                 transaction.rollback().await.during(what)?;
-                return Ok(Try::Locked(source));
+                return Ok(Try::Locked(error.into_cause()));
             }
             Err(error) => return Err(error),
         }

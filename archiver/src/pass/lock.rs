@@ -8,9 +8,10 @@ use crate::lifecycle::Table;
 
 /// False if another session has it.
 pub async fn take(connection: &mut PgConnection, table: &Table) -> Result<bool> {
-    sqlx::query_scalar("SELECT pg_try_advisory_lock(hashtextextended('coldfront_archiver:' || $1, 0))")
+    let taken = sqlx::query_scalar("SELECT pg_try_advisory_lock(hashtextextended('coldfront_archiver:' || $1, 0))")
         .bind(table.to_string())
         .fetch_one(connection)
         .await
-        .during(format!("locking {table} against other archivers"))
+        .during(format!("locking {table} against other archivers"))?;
+    Ok(taken)
 }

@@ -5,7 +5,7 @@ mod cutover;
 mod expire;
 pub mod lock;
 mod plan;
-mod table;
+pub mod table;
 
 use std::process::ExitCode;
 

@@ -72,7 +72,7 @@ async fn show_expired(work: &mut Work<'_>, lifecycle: &Lifecycle) -> Result<()> 
     Ok(())
 }
 
-/// The statements of a pass, for reading and for running by hand. psql's \gset carries values between them.
+/// The statements of a pass, for reading. psql's \gset carries values between them.
 pub fn as_sql(lifecycle: &Lifecycle) -> String {
     let table = format!("{}, {}", literal(&lifecycle.schema), literal(&lifecycle.table));
     let mut lines = vec![
@@ -97,7 +97,13 @@ pub fn as_sql(lifecycle: &Lifecycle) -> String {
          WHERE attempt_id = :attempt;"
             .to_owned(),
         "SELECT coldfront._attempt_purge(:attempt);".to_owned(),
-        "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT coldfront._attempt_export(:attempt); COMMIT;".to_owned(),
+        "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT coldfront._attempt_snapshot(:attempt);".to_owned(),
+        "-- The archiver writes the rows of these queries to Parquet files, and adds the files to the Iceberg table in one \
+         commit under its claim:"
+            .to_owned(),
+        "SELECT coldfront._attempt_pieces(:attempt, 536870912);".to_owned(),
+        "SELECT coldfront._claim_iceberg_external(iceberg_table) FROM coldfront._attempt(:attempt);".to_owned(),
+        "SELECT coldfront._attempt_exported(:attempt, :rows); COMMIT;".to_owned(),
         "SELECT * FROM coldfront._attempt_replay(:attempt, true);".to_owned(),
         "SELECT coldfront._attempt_note_snapshot(:attempt);".to_owned(),
         "BEGIN; SELECT coldfront._attempt_lock(:attempt); SELECT coldfront._attempt_flip(:attempt); COMMIT;".to_owned(),

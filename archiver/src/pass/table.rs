@@ -110,13 +110,14 @@ async fn convert(work: &mut Work<'_>) -> Result<()> {
 
 /// End of the oldest range after `after` (the cutoff, if None) that is due.
 pub async fn next_cutoff(work: &mut Work<'_>, after: Option<&str>) -> Result<Option<String>> {
-    sqlx::query_scalar("SELECT coldfront._next_cutoff($1, $2, $3)")
+    let next = sqlx::query_scalar("SELECT coldfront._next_cutoff($1, $2, $3)")
         .bind(&work.table.schema)
         .bind(&work.table.name)
         .bind(after)
         .fetch_one(&mut work.connection)
         .await
-        .during("looking for what is due")
+        .during("looking for what is due")?;
+    Ok(next)
 }
 
 async fn report_lag(work: &mut Work<'_>) -> Result<()> {

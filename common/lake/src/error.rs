@@ -30,8 +30,47 @@ pub enum LakeError {
     Store { action: &'static str, what: String, source: object_store::Error },
     #[error("cannot make sense of {what}")]
     Metadata { what: String, source: Box<iceberg::Error> },
+    #[error("{what}")]
+    Parquet { what: String, source: parquet::errors::ParquetError },
+    #[error("{what}")]
+    Arrow { what: String, source: arrow_schema::ArrowError },
+    #[error("cannot write {what}")]
+    Upload { what: String, source: std::io::Error },
     #[error("{0}")]
     Refused(String),
+}
+
+/// Says what was being done when Parquet failed.
+pub trait InParquet<T> {
+    fn in_parquet(self, what: &str) -> Result<T>;
+}
+
+impl<T> InParquet<T> for std::result::Result<T, parquet::errors::ParquetError> {
+    fn in_parquet(self, what: &str) -> Result<T> {
+        self.map_err(|source| LakeError::Parquet { what: what.to_owned(), source })
+    }
+}
+
+/// Says what was being done when Arrow failed.
+pub trait InArrow<T> {
+    fn in_arrow(self, what: &str) -> Result<T>;
+}
+
+impl<T> InArrow<T> for std::result::Result<T, arrow_schema::ArrowError> {
+    fn in_arrow(self, what: &str) -> Result<T> {
+        self.map_err(|source| LakeError::Arrow { what: what.to_owned(), source })
+    }
+}
+
+/// Says what was being done when the Iceberg library failed.
+pub trait InIceberg<T> {
+    fn in_iceberg(self, what: &str) -> Result<T>;
+}
+
+impl<T> InIceberg<T> for std::result::Result<T, iceberg::Error> {
+    fn in_iceberg(self, what: &str) -> Result<T> {
+        self.map_err(LakeError::metadata(what))
+    }
 }
 
 impl LakeError {

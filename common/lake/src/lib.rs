@@ -4,8 +4,11 @@
 //! It is a crate of its own because a PostgreSQL backend links `coldfront-common`, and may not link any of this.
 //! "Spec" in comments is the Iceberg table specification, by the name of its section.
 
+pub mod adapt;
 pub mod catalog;
 pub mod commit;
+pub mod data_file;
+pub mod data_file_writer;
 mod encode;
 mod error;
 mod oauth;
@@ -16,4 +19,4 @@ pub mod store;
 pub mod summary;
 pub mod writable;
 
-pub use error::{LakeError, Result};
+pub use error::{InArrow, InIceberg, InParquet, LakeError, Result};

@@ -8,20 +8,19 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::{Schema as ArrowSchema, SchemaRef, SortOptions};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
+use coldfront_lake::data_file_writer::{self, Output, Shape, Written, zstd};
 use coldfront_lake::read::Reader;
-use coldfront_lake::{place, writable};
+use coldfront_lake::{InArrow, LakeError, adapt, data_file, place, writable};
 use futures::{StreamExt, TryStreamExt};
-use iceberg::arrow::schema_to_arrow_schema;
 use iceberg::spec::{DataFile, TableMetadata, Transform};
-use parquet::basic::{Compression, ConvertedType, LogicalType, Type as Physical, ZstdLevel};
+use parquet::basic::{Compression, ConvertedType, LogicalType, Type as Physical};
 use parquet::schema::types::SchemaDescriptor;
 
 use super::equality::Equality;
-use super::output::{Output, Shape, Written};
 use super::plan::{Bin, Input};
 use super::source::Opened;
-use super::{adapt, positions, rows, stats};
-use crate::error::{Error, InArrow, Result};
+use super::{positions, rows};
+use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::policy::Policy;
 
@@ -46,6 +45,12 @@ enum Failure {
     Error(Error),
 }
 
+impl From<LakeError> for Failure {
+    fn from(error: LakeError) -> Self {
+        Self::Error(error.into())
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Error(error)
@@ -64,7 +69,7 @@ impl Rewriter<'_> {
         // Files with one schema keep it, also if it is an older one of the table. Others are brought to the current one.
         match self.attempt(bin, &deletes, None).await {
             Err(Failure::Differs) => {
-                let current = Arc::new(schema_to_arrow_schema(self.metadata.current_schema())?);
+                let current = adapt::arrow_schema(self.metadata.current_schema())?;
                 match self.attempt(bin, &deletes, Some(current)).await {
                     Ok(rewritten) => Ok(rewritten),
                     Err(Failure::Error(error)) => Err(error),
@@ -197,24 +202,15 @@ impl Rewriter<'_> {
         let of_file = || {
             let chunk = first.metadata().row_groups().first()?.columns().first()?.compression();
             Some(match chunk {
-                Compression::ZSTD(_) => Compression::ZSTD(ZstdLevel::default()),
+                Compression::ZSTD(_) => zstd(),
                 Compression::SNAPPY => Compression::SNAPPY,
                 Compression::UNCOMPRESSED => Compression::UNCOMPRESSED,
                 Compression::LZ4_RAW | Compression::LZ4 => Compression::LZ4_RAW,
                 Compression::GZIP(level) => Compression::GZIP(level),
-                _ => Compression::ZSTD(ZstdLevel::default()),
+                _ => zstd(),
             })
         };
-        let property = self.metadata.properties().get("write.parquet.compression-codec");
-        let named = property.and_then(|name| match name.to_ascii_lowercase().as_str() {
-            "zstd" => Some(Compression::ZSTD(ZstdLevel::default())),
-            "snappy" => Some(Compression::SNAPPY),
-            "gzip" => Some(Compression::GZIP(Default::default())),
-            "lz4" => Some(Compression::LZ4_RAW),
-            "uncompressed" | "none" => Some(Compression::UNCOMPRESSED),
-            _ => None,
-        });
-        named.or_else(of_file).unwrap_or(Compression::ZSTD(ZstdLevel::default()))
+        data_file_writer::compression(self.metadata).or_else(of_file).unwrap_or_else(zstd)
     }
 
     fn sorted(&self, shape: &Shape, batches: Vec<RecordBatch>) -> Result<RecordBatch> {
@@ -234,7 +230,7 @@ impl Rewriter<'_> {
         let keys = converter.convert_columns(&keys).in_arrow(what)?;
         let mut by_key: Vec<u32> = (0..all.num_rows() as u32).collect();
         by_key.sort_by(|a, b| keys.row(*a as usize).cmp(&keys.row(*b as usize)));
-        take_record_batch(&all, &arrow_array::UInt32Array::from(by_key)).in_arrow(what)
+        Ok(take_record_batch(&all, &arrow_array::UInt32Array::from(by_key)).in_arrow(what)?)
     }
 
     fn new_file_url(&self) -> String {
@@ -324,7 +320,8 @@ impl Sink<'_> {
                 small.push(at);
                 continue;
             }
-            self.output(shape)?.copy(from, at).await?;
+            let (chunks, blooms) = from.row_group(at).await?;
+            self.output(shape)?.copy(group, &chunks, blooms).await?;
             self.copied += 1;
             self.roll().await?;
         }
@@ -365,8 +362,8 @@ impl Sink<'_> {
     async fn finish(mut self) -> Result<Rewritten> {
         self.close().await?;
         let metadata = self.rewriter.metadata;
-        let files = self.done.iter().map(|written| stats::data_file(written, &self.bin.partition, metadata, None));
-        let files = files.collect::<Result<Vec<_>>>()?;
+        let files = self.done.iter().map(|written| data_file::describe(written, &self.bin.partition, metadata, None));
+        let files = files.collect::<Result<Vec<_>, _>>()?;
         let rows = files.iter().map(DataFile::record_count).sum();
         Ok(Rewritten { files, rows, copied_row_groups: self.copied })
     }

@@ -9,7 +9,6 @@ use iceberg::spec::Operation;
 
 use super::view::File;
 use super::{Done, Ready, State};
-use crate::claim::Claim;
 use crate::error::Result;
 use crate::failpoint;
 use crate::work::Work;
@@ -21,7 +20,7 @@ const TRIES: usize = 20;
 pub async fn round(work: &mut Work<'_>, state: &mut State, mut ready: Vec<Ready>, done: &mut Done) -> Result<()> {
     let planned: HashSet<String> = state.view.deletes.iter().map(|file| file.path.clone()).collect();
     let mut connection = work.claims().await?;
-    let mut claim = Claim::take(&mut connection, work.relation).await?;
+    let mut claim = work.claim(&mut connection).await?;
     failpoint::reach(failpoint::CLAIMED).await;
     for attempt in 0..TRIES {
         // The catalog compares: if the head is still the one that was planned from, it need not be read again.
@@ -58,7 +57,7 @@ pub async fn round(work: &mut Work<'_>, state: &mut State, mut ready: Vec<Ready>
         if let Err(lost) = claim.assert_held().await {
             prepared.discard(&work.reader).await;
             give_up(work, ready, done).await;
-            return Err(lost);
+            return Err(lost.into());
         }
         match prepared.apply(&work.catalog, &work.relation.id, &work.reader).await {
             Ok(head) => {

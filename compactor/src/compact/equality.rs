@@ -7,15 +7,15 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch, new_null_array};
 use arrow_row::{OwnedRow, RowConverter, SortField};
 use arrow_schema::{DataType, Field};
 use coldfront_lake::read::Reader;
+use coldfront_lake::{InArrow, InParquet, LakeError, adapt};
 use futures::TryStreamExt;
 use iceberg::arrow::type_to_arrow_type;
 use iceberg::spec::{TableMetadata, Type};
 use parquet::arrow::async_reader::ParquetRecordBatchStreamBuilder;
 
-use super::adapt;
 use super::source::Opened;
 use super::view::File;
-use crate::error::{Error, InArrow, InParquet, Result};
+use crate::error::{Error, Result};
 
 /// Delete files with the same columns, as a set of keys.
 struct Keys {
@@ -94,10 +94,10 @@ impl Keys {
     fn rows(&self, batch: &RecordBatch, what: &str) -> Result<arrow_row::Rows> {
         let columns = self.columns.iter().map(|(id, kind)| match adapt::column(batch, *id) {
             Some((column, field)) => adapt::array(column, &field, &Field::new("key", kind.clone(), true), what),
-            None => Ok::<ArrayRef, Error>(new_null_array(kind, batch.num_rows())),
+            None => Ok::<ArrayRef, LakeError>(new_null_array(kind, batch.num_rows())),
         });
-        let columns = columns.collect::<Result<Vec<_>>>()?;
-        self.converter.convert_columns(&columns).in_arrow(what)
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        Ok(self.converter.convert_columns(&columns).in_arrow(what)?)
     }
 }
 

@@ -3,19 +3,17 @@
 //! Files are chosen and rewritten from one snapshot. Then, under the table's claim, what was rewritten is validated
 //! against the head and committed: groups of files that somebody changed meanwhile are given up and planned anew.
 
-mod adapt;
 mod bin;
 mod commit;
 mod deletes;
 mod equality;
-mod output;
 pub mod plan;
 mod positions;
 mod rows;
 mod source;
-mod stats;
 pub mod view;
 
+use coldfront_program::progress::Progress;
 use std::sync::Arc;
 
 use coldfront_lake::catalog::Loaded;
@@ -27,7 +25,6 @@ use iceberg::spec::DataFile;
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::policy::Policy;
-use crate::progress::Progress;
 use crate::work::{Outcome, Work};
 use bin::Rewriter;
 use plan::Bin;

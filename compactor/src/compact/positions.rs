@@ -6,13 +6,14 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
+use coldfront_lake::InParquet;
 use coldfront_lake::read::Reader;
 use futures::{StreamExt, TryStreamExt};
 use parquet::arrow::async_reader::ParquetRecordBatchStreamBuilder;
 
 use super::source::Opened;
 use super::view::File;
-use crate::error::{Error, InParquet, Result};
+use crate::error::{Error, Result};
 
 /// Delete files read at a time.
 const AT_ONCE: usize = 8;

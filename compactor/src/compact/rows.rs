@@ -10,7 +10,8 @@ use parquet::arrow::async_reader::ParquetRecordBatchStreamBuilder;
 
 use super::equality::Equality;
 use super::source::Opened;
-use crate::error::{InArrow, InParquet, Result};
+use crate::error::Result;
+use coldfront_lake::{InArrow, InParquet};
 
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 8192;
@@ -52,7 +53,9 @@ pub fn stream(
         }
         first_row = end;
         match mask {
-            Some(mask) if mask.true_count() < batch.num_rows() => filter_record_batch(&batch, &mask).in_arrow(&what),
+            Some(mask) if mask.true_count() < batch.num_rows() => {
+                Ok(filter_record_batch(&batch, &mask).in_arrow(&what)?)
+            }
             _ => Ok(batch),
         }
     });

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use coldfront_lake::InParquet;
 use coldfront_lake::read::Reader;
 use coldfront_lake::store::Stores;
 use futures::FutureExt;
@@ -12,12 +13,13 @@ use futures::future::BoxFuture;
 use iceberg::spec::DataFileFormat;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::async_reader::AsyncFileReader;
+use parquet::bloom_filter::Sbbf;
 use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{ChunkReader, Length};
 
 use super::view::File;
-use crate::error::{Error, InParquet, Result};
+use crate::error::{Error, Result};
 
 /// Files up to this size take one request.
 const WHOLE_MAX_BYTES: u64 = 8 * 1024 * 1024;
@@ -77,6 +79,31 @@ impl Opened {
 
     pub fn metadata(&self) -> &Arc<ParquetMetaData> {
         self.reading.metadata()
+    }
+
+    /// What a copy of a row group needs: its column chunks and their Bloom filters.
+    pub async fn row_group(&self, at: usize) -> Result<(Piece, Vec<Option<Sbbf>>)> {
+        let columns = self.metadata().row_group(at).columns();
+        let ranges = columns.iter().map(ColumnChunkMetaData::byte_range);
+        let start = ranges.clone().map(|(start, _)| start).min().unwrap_or_default();
+        let end = ranges.map(|(start, length)| start + length).max().unwrap_or_default();
+        let chunks = self.source.piece(start..end).await?;
+        let mut blooms = Vec::with_capacity(columns.len());
+        for column in columns {
+            blooms.push(self.bloom_filter(column).await?);
+        }
+        Ok((chunks, blooms))
+    }
+
+    /// A copied chunk keeps its filter, which lookups of single values rely on.
+    async fn bloom_filter(&self, column: &ColumnChunkMetaData) -> Result<Option<Sbbf>> {
+        let (Some(offset), Some(length)) = (column.bloom_filter_offset(), column.bloom_filter_length()) else {
+            return Ok(None);
+        };
+        let (offset, length) = (offset.unsigned_abs(), u64::from(length.unsigned_abs()));
+        let piece = self.source.piece(offset..offset + length).await?;
+        let what = format!("cannot read a Bloom filter of {}", self.source.url);
+        Ok(Sbbf::read_from_column_chunk(column, &piece).in_parquet(&what)?)
     }
 }
 

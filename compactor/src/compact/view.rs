@@ -6,10 +6,11 @@ use std::sync::Arc;
 use coldfront_lake::LakeError;
 use coldfront_lake::catalog::Loaded;
 use coldfront_lake::commit::head_manifests;
+pub use coldfront_lake::data_file::Partition;
 use coldfront_lake::read::Reader;
 use coldfront_lake::summary::Totals;
 use futures::{StreamExt, TryStreamExt};
-use iceberg::spec::{DataContentType, DataFile, DataFileFormat, ManifestEntry, ManifestFile, PrimitiveLiteral, Struct};
+use iceberg::spec::{DataContentType, DataFile, DataFileFormat, ManifestEntry, ManifestFile, PrimitiveLiteral};
 
 use crate::error::Result;
 
@@ -17,13 +18,6 @@ use crate::error::Result;
 const AT_ONCE: usize = 24;
 /// Field id of `file_path` in position delete files. Spec, "Position Delete Files".
 const DELETE_PATH_ID: i32 = 2_147_483_546;
-
-/// A partition of one partition spec.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Partition {
-    pub spec_id: i32,
-    pub values: Struct,
-}
 
 /// A live file.
 #[derive(Debug)]

@@ -5,10 +5,36 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray, new_null_array};
+use arrow_schema::extension::{EXTENSION_TYPE_NAME_KEY, ExtensionType, Uuid};
 use arrow_schema::{DataType, Field, FieldRef, Fields, SchemaRef, TimeUnit};
+use iceberg::arrow::schema_to_arrow_schema;
+use iceberg::spec::{PrimitiveType, Schema, Type};
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
-use crate::error::{Error, InArrow, Result};
+use crate::error::{InArrow, InIceberg, LakeError, Result};
+
+/// The Arrow schema of a table's files, with field ids. Iceberg's uuid is marked, as it would otherwise be written as bytes.
+pub fn arrow_schema(schema: &Schema) -> Result<SchemaRef> {
+    let arrow = schema_to_arrow_schema(schema).in_iceberg("the table's schema")?;
+    let fields: Fields = arrow.fields().iter().map(|field| marked(field, schema)).collect();
+    Ok(Arc::new(arrow_schema::Schema::new(fields)))
+}
+
+fn marked(field: &FieldRef, schema: &Schema) -> FieldRef {
+    let kind = match field.data_type() {
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(|child| marked(child, schema)).collect()),
+        DataType::List(item) => DataType::List(marked(item, schema)),
+        other => other.clone(),
+    };
+    let mut out = field.as_ref().clone().with_data_type(kind);
+    let iceberg = field_id(field).and_then(|id| schema.field_by_id(id));
+    if iceberg.is_some_and(|iceberg| *iceberg.field_type == Type::Primitive(PrimitiveType::Uuid)) {
+        let mut metadata = out.metadata().clone();
+        metadata.insert(EXTENSION_TYPE_NAME_KEY.to_owned(), Uuid::NAME.to_owned());
+        out.set_metadata(metadata);
+    }
+    Arc::new(out)
+}
 
 /// Field id of an Arrow field, if it has one.
 pub fn field_id(field: &Field) -> Option<i32> {
@@ -39,7 +65,7 @@ fn child(to: &Field, from: &Fields, columns: &[ArrayRef], rows: usize, what: &st
     match from.iter().position(|field| id.is_some() && field_id(field) == id) {
         Some(at) => array(&columns[at], &from[at], to, what),
         None if to.is_nullable() => Ok(new_null_array(to.data_type(), rows)),
-        None => Err(Error::Refused(format!("{what} lacks the required column \"{}\"", to.name()))),
+        None => Err(LakeError::Refused(format!("{what} lacks the required column \"{}\"", to.name()))),
     }
 }
 
@@ -65,7 +91,7 @@ pub fn array(from: &ArrayRef, from_field: &Field, to: &Field, what: &str) -> Res
         }
         (DataType::Map(_, _), DataType::Map(to_entries, sorted)) => map(from, to_entries, *sorted, what),
         (a, b) if is_promotion(a, b) => arrow_cast::cast(from, b).in_arrow(what),
-        (a, b) => Err(Error::Refused(format!(
+        (a, b) => Err(LakeError::Refused(format!(
             "{what} has column \"{}\" as {a}, which is not brought to {b}: compact with the engine that wrote it",
             from_field.name()
         ))),
@@ -78,7 +104,7 @@ fn map(from: &ArrayRef, to_entries: &FieldRef, sorted: bool, what: &str) -> Resu
     let (DataType::Struct(to_fields), DataType::Struct(from_fields)) =
         (to_entries.data_type(), from.entries().data_type())
     else {
-        return Err(Error::Refused(format!("{what} has a map without entries")));
+        return Err(LakeError::Refused(format!("{what} has a map without entries")));
     };
     let columns = (0..2)
         .map(|at| array(from.entries().column(at), &from_fields[at], &to_fields[at], what))

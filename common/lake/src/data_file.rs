@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use coldfront_lake::LakeError;
 use iceberg::spec::{
-    DataContentType, DataFile, DataFileBuilder, DataFileFormat, Datum, PrimitiveType, TableMetadata, Type,
+    DataContentType, DataFile, DataFileBuilder, DataFileFormat, Datum, PrimitiveType, Struct, TableMetadata, Type,
 };
 use parquet::basic::{LogicalType, TimeUnit};
 use parquet::data_type::AsBytes;
@@ -12,9 +11,8 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescriptor;
 
-use super::output::Written;
-use super::view::Partition;
-use crate::error::{Error, Result};
+use crate::data_file_writer::Written;
+use crate::error::{LakeError, Result};
 
 /// What is known of a column over all row groups.
 #[derive(Default)]
@@ -35,7 +33,15 @@ enum Bound {
     Unknown,
 }
 
-pub fn data_file(
+/// A partition of one partition spec.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Partition {
+    pub spec_id: i32,
+    pub values: Struct,
+}
+
+/// The entry of a file that was written into `partition`.
+pub fn describe(
     written: &Written,
     partition: &Partition,
     metadata: &TableMetadata,
@@ -73,7 +79,7 @@ pub fn data_file(
     if let Some(id) = sort_order {
         builder.sort_order_id(id);
     }
-    builder.build().map_err(|error| Error::Refused(format!("cannot describe {}: {error}", written.url)))
+    builder.build().map_err(|error| LakeError::Refused(format!("cannot describe {}: {error}", written.url)))
 }
 
 fn columns(footer: &ParquetMetaData, metadata: &TableMetadata) -> HashMap<i32, Column> {
@@ -175,11 +181,5 @@ fn datum(statistics: &Statistics, bytes: &[u8], kind: &PrimitiveType) -> Option<
         (Statistics::ByteArray(_), P::String | P::Binary | P::Decimal { .. }) => make(bytes),
         (Statistics::FixedLenByteArray(_), P::Uuid | P::Fixed(_) | P::Decimal { .. }) => make(bytes),
         _ => None,
-    }
-}
-
-impl From<iceberg::Error> for Error {
-    fn from(source: iceberg::Error) -> Self {
-        Self::Lake(LakeError::Metadata { what: "the table's metadata".to_owned(), source: Box::new(source) })
     }
 }

@@ -7,25 +7,44 @@ use std::sync::{Arc, Mutex};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
-use coldfront_lake::store::Stores;
+use iceberg::spec::TableMetadata;
 use object_store::buffered::BufWriter;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, ArrowWriterOptions, compute_leaves};
-use parquet::basic::Compression;
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::bloom_filter::Sbbf;
 use parquet::column::writer::ColumnCloseResult;
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::ChunkReader;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::SchemaDescriptor;
 use tokio::io::AsyncWriteExt;
 
-use super::source::Opened;
-use crate::error::{Error, InParquet, Result};
+use crate::error::{InParquet, LakeError, Result};
+use crate::store::Stores;
 
 /// A row group of decoded rows ends at either.
-const ROW_GROUP_ROWS: usize = 245_760;
+pub const ROW_GROUP_ROWS: usize = 245_760;
 const ROW_GROUP_BYTES: usize = 64 * 1024 * 1024;
+
+/// What files are compressed with unless something says otherwise.
+pub fn zstd() -> Compression {
+    Compression::ZSTD(ZstdLevel::default())
+}
+
+/// Table property `write.parquet.compression-codec`, if it names a codec.
+pub fn compression(metadata: &TableMetadata) -> Option<Compression> {
+    let name = metadata.properties().get("write.parquet.compression-codec")?;
+    match name.to_ascii_lowercase().as_str() {
+        "zstd" => Some(zstd()),
+        "snappy" => Some(Compression::SNAPPY),
+        "gzip" => Some(Compression::GZIP(Default::default())),
+        "lz4" => Some(Compression::LZ4_RAW),
+        "uncompressed" | "none" => Some(Compression::UNCOMPRESSED),
+        _ => None,
+    }
+}
 
 /// How an output is written.
 #[derive(Clone)]
@@ -83,7 +102,7 @@ impl Output {
     pub fn create(stores: &Stores, url: String, shape: Shape) -> Result<Self> {
         let properties = WriterProperties::builder()
             .set_compression(shape.compression)
-            .set_created_by(concat!("coldfront-compactor ", env!("CARGO_PKG_VERSION")).to_owned())
+            .set_created_by(concat!("coldfront ", env!("CARGO_PKG_VERSION")).to_owned())
             // Page indexes are read by few and cost a request each; chunk statistics are what everybody prunes by.
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true)
@@ -162,33 +181,30 @@ impl Output {
         self.send().await
     }
 
-    /// Copies a row group of a file with the same schema, without decoding it.
-    pub async fn copy(&mut self, from: &Opened, row_group: usize) -> Result<()> {
+    /// Copies a row group of a file with the same schema, without decoding it. `chunks` holds its column chunks, addressed
+    /// as in that file; `blooms` has an entry for each.
+    pub async fn copy(
+        &mut self,
+        group: &RowGroupMetaData,
+        chunks: &impl ChunkReader,
+        blooms: Vec<Option<Sbbf>>,
+    ) -> Result<()> {
         self.end_row_group().await?;
-        let what = format!("cannot copy a row group of {}", from.source.url);
-        let metadata = from.metadata().row_group(row_group);
-        let ranges = metadata.columns().iter().map(ColumnChunkMetaData::byte_range);
-        let start = ranges.clone().map(|(start, _)| start).min().unwrap_or_default();
-        let end = ranges.map(|(start, length)| start + length).max().unwrap_or_default();
-        let piece = from.source.piece(start..end).await?;
-        let mut blooms = Vec::with_capacity(metadata.num_columns());
-        for column in metadata.columns() {
-            blooms.push(bloom_filter(from, column).await?);
-        }
-        let mut group = self.writer.next_row_group().in_parquet(&what)?;
-        for (column, bloom_filter) in metadata.columns().iter().zip(blooms) {
+        let what = format!("cannot copy a row group to {}", self.url);
+        let mut out = self.writer.next_row_group().in_parquet(&what)?;
+        for (column, bloom_filter) in group.columns().iter().zip(blooms) {
             let close = ColumnCloseResult {
                 bytes_written: column.compressed_size() as u64,
-                rows_written: metadata.num_rows() as u64,
+                rows_written: group.num_rows() as u64,
                 metadata: column.clone(),
                 bloom_filter,
                 column_index: None,
                 offset_index: None,
             };
-            group.append_column(&piece, close).in_parquet(&what)?;
+            out.append_column(chunks, close).in_parquet(&what)?;
         }
-        group.close().in_parquet(&what)?;
-        self.rows += metadata.num_rows() as u64;
+        out.close().in_parquet(&what)?;
+        self.rows += group.num_rows() as u64;
         self.row_groups += 1;
         self.send().await
     }
@@ -196,7 +212,7 @@ impl Output {
     async fn send(&mut self) -> Result<()> {
         let bytes = self.buffer.take();
         self.written += bytes.len() as u64;
-        let failed = |source| Error::Upload { what: self.url.clone(), source };
+        let failed = |source| LakeError::Upload { what: self.url.clone(), source };
         self.upload.put(bytes).await.map_err(|error| failed(error.into()))
     }
 
@@ -204,7 +220,7 @@ impl Output {
         self.end_row_group().await?;
         let metadata = self.writer.finish().in_parquet(&format!("cannot write {}", self.url))?;
         self.send().await?;
-        self.upload.shutdown().await.map_err(|source| Error::Upload { what: self.url.clone(), source })?;
+        self.upload.shutdown().await.map_err(|source| LakeError::Upload { what: self.url.clone(), source })?;
         Ok(Written { url: self.url, metadata, bytes: self.written })
     }
 
@@ -215,15 +231,4 @@ impl Output {
             tracing::debug!(%error, url = %self.url, "cannot abort an upload");
         }
     }
-}
-
-/// A copied chunk keeps its filter, which lookups of single values rely on.
-async fn bloom_filter(from: &Opened, column: &ColumnChunkMetaData) -> Result<Option<Sbbf>> {
-    let (Some(offset), Some(length)) = (column.bloom_filter_offset(), column.bloom_filter_length()) else {
-        return Ok(None);
-    };
-    let (offset, length) = (offset.unsigned_abs(), u64::from(length.unsigned_abs()));
-    let piece = from.source.piece(offset..offset + length).await?;
-    Sbbf::read_from_column_chunk(column, &piece)
-        .in_parquet(&format!("cannot read a Bloom filter of {}", from.source.url))
 }

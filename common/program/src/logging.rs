@@ -4,9 +4,9 @@ use std::io::{IsTerminal, stderr};
 
 use tracing_subscriber::EnvFilter;
 
-/// Starts logging; `COLDFRONT_COMPACTOR_LOG` takes the filter syntax of `tracing`, the default is `info`.
-pub fn start() {
-    let filter = EnvFilter::try_from_env("COLDFRONT_COMPACTOR_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+/// Starts logging. The environment variable `variable` takes the filter syntax of `tracing`, the default is `info`.
+pub fn start(variable: &str) {
+    let filter = EnvFilter::try_from_env(variable).unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_target(false);
     if stderr().is_terminal() {
         builder.init();

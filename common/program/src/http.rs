@@ -1,4 +1,4 @@
-//! `/metrics` for Prometheus and `/healthz`, on a loopback address, while the archiver serves.
+//! `/metrics` for Prometheus and `/healthz`, on a loopback address, while a program serves.
 
 use std::net::SocketAddr;
 
@@ -7,9 +7,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder};
 
-use crate::metrics;
-
-/// Upper bounds of the buckets of phase times, in seconds.
+/// Upper bounds of the buckets of times, in seconds.
 const SECONDS_BUCKETS: [f64; 10] = [0.01, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0];
 
 /// Why the endpoint is not there.
@@ -25,8 +23,18 @@ pub enum HttpError {
     Recorder(#[source] BuildError),
 }
 
+/// A metric's name and what it tells.
+pub type Described = (&'static str, &'static str);
+
+/// The metrics of a program.
+pub struct Metrics {
+    pub counters: &'static [Described],
+    pub gauges: &'static [Described],
+    pub histograms: &'static [Described],
+}
+
 /// Starts the endpoint in the background; it lives as long as the program.
-pub async fn start(listen: &str) -> Result<(), HttpError> {
+pub async fn start(listen: &str, metrics: &Metrics) -> Result<(), HttpError> {
     let address: SocketAddr = listen.parse().map_err(|_| HttpError::Address(listen.to_owned()))?;
     if !address.ip().is_loopback() {
         return Err(HttpError::NotLoopback(address));
@@ -35,13 +43,13 @@ pub async fn start(listen: &str) -> Result<(), HttpError> {
         .set_buckets_for_metric(Matcher::Suffix("seconds".to_owned()), &SECONDS_BUCKETS)
         .and_then(PrometheusBuilder::install_recorder)
         .map_err(HttpError::Recorder)?;
-    for (name, help) in metrics::COUNTERS {
+    for (name, help) in metrics.counters {
         ::metrics::describe_counter!(*name, *help);
     }
-    for (name, help) in metrics::GAUGES {
+    for (name, help) in metrics.gauges {
         ::metrics::describe_gauge!(*name, *help);
     }
-    for (name, help) in metrics::HISTOGRAMS {
+    for (name, help) in metrics.histograms {
         ::metrics::describe_histogram!(*name, *help);
     }
     let listener =

@@ -1,20 +1,17 @@
-//! What a person at a terminal sees while a range is archived; without a terminal it is hidden and the logs tell.
+//! What a person at a terminal sees while something takes long; without a terminal it is hidden and the logs tell.
 
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Steps of a range.
-const STEPS: u64 = 7;
-
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    pub fn start(what: String) -> Self {
+    pub fn start(what: String, steps: u64) -> Self {
         let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(STEPS), target);
-        if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:20}] {msg} {elapsed}") {
+        let bar = ProgressBar::with_draw_target(Some(steps), target);
+        if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:20}] {pos}/{len} {msg} {elapsed}") {
             bar.set_style(style);
         }
         bar.set_prefix(what);
@@ -22,9 +19,14 @@ impl Progress {
         Self(bar)
     }
 
+    /// Begins the next step.
     pub fn step(&self, name: &'static str) {
         self.0.set_message(name);
         self.0.inc(1);
+    }
+
+    pub fn advance(&self, by: u64) {
+        self.0.inc(by);
     }
 }
 

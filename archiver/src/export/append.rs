@@ -1,0 +1,83 @@
+//! Adds the files of an export to the Iceberg table, under its write claim.
+
+use std::collections::{HashMap, HashSet};
+
+use coldfront_lake::LakeError;
+use coldfront_lake::catalog::{Catalog, TableId};
+use coldfront_lake::commit::{self, Change, NewFile, head_manifests};
+use iceberg::spec::Operation;
+use sqlx::{Postgres, Transaction};
+
+use super::{Export, WHAT};
+use crate::db::During;
+use crate::error::Result;
+
+/// Writers that know nothing of the claim may come in between this often.
+const TRIES: usize = 20;
+
+/// Commits the files, or removes them. The claim ends with the transaction.
+pub async fn commit(
+    export: &Export,
+    catalog: &Catalog,
+    table: &TableId,
+    transaction: &mut Transaction<'_, Postgres>,
+    reference: &str,
+    files: Vec<NewFile>,
+) -> Result<()> {
+    let outcome = try_commit(export, catalog, table, transaction, reference, &files).await;
+    match &outcome {
+        Ok(()) => {}
+        // They may be part of the table.
+        Err(crate::error::Error::Lake(error)) if !error.is_refusal() => {}
+        Err(_) => export.remove(&files).await,
+    }
+    outcome
+}
+
+async fn try_commit(
+    export: &Export,
+    catalog: &Catalog,
+    table: &TableId,
+    transaction: &mut Transaction<'_, Postgres>,
+    reference: &str,
+    files: &[NewFile],
+) -> Result<()> {
+    let reader = &export.reader;
+    sqlx::query("SELECT coldfront._claim_iceberg_external($1)")
+        .bind(reference)
+        .execute(&mut **transaction)
+        .await
+        .during(WHAT)?;
+    for attempt in 1.. {
+        let head = catalog.load(table, false).await?;
+        if head.metadata.current_schema_id() != export.head.metadata.current_schema_id()
+            || head.metadata.default_partition_spec_id() != export.head.metadata.default_partition_spec_id()
+        {
+            let message = format!("columns or partitioning of {table} changed during the export");
+            return Err(LakeError::Conflict { what: message }.into());
+        }
+        let manifests = head_manifests(reader, &head.metadata).await?;
+        let change = Change {
+            operation: Operation::Append,
+            added: files.to_vec(),
+            sequence: None,
+            removed: HashSet::new(),
+            totals: None,
+            notes: HashMap::from([("coldfront.task".to_owned(), "archive".to_owned())]),
+        };
+        let prepared = commit::build(reader, table, &head, &manifests, |_| false, change).await?;
+        // With its connection ends the transaction, and with it the claim.
+        if let Err(lost) = sqlx::query("SELECT 1").execute(&mut **transaction).await {
+            prepared.discard(reader).await;
+            return Err(lost).during(WHAT)?;
+        }
+        match prepared.apply(catalog, table, reader).await {
+            Ok(_) => break,
+            Err(LakeError::Conflict { .. }) if attempt < TRIES => {
+                tracing::info!(%table, "the head moved; committing again")
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

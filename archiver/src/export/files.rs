@@ -1,0 +1,260 @@
+//! Writes batches as data files: each of one partition of the table, with sorted row groups.
+//! Only what the next row group needs is in memory, and no more than a few files are open.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, RecordBatch};
+use arrow_ord::ord::make_comparator;
+use arrow_ord::partition::partition;
+use arrow_ord::sort::{SortColumn, lexsort_to_indices, sort_to_indices};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, SortOptions};
+use arrow_select::concat::concat_batches;
+use arrow_select::take::take_record_batch;
+use coldfront_lake::commit::NewFile;
+use coldfront_lake::data_file::{self, Partition};
+use coldfront_lake::data_file_writer::{self, Output, Shape};
+use coldfront_lake::{InArrow, InIceberg, adapt, place, writable};
+use iceberg::arrow::{PartitionValueCalculator, arrow_struct_to_literal};
+use iceberg::spec::{Literal, PartitionSpec, Struct};
+use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
+
+use super::Export;
+use super::rows::{self, Read};
+use crate::error::{Error, Result};
+
+/// A data file ends when it is at least so large, in bytes.
+const FILE_BYTES: u64 = 256 * 1024 * 1024;
+/// Rows are sorted and written when there are so many, or so many bytes of them, for one file.
+const SORT_ROWS: usize = data_file_writer::ROW_GROUP_ROWS;
+const SORT_BYTES: usize = 64 * 1024 * 1024;
+/// Files that one worker has open; of the one that was used longest ago the rest goes to another file.
+const OPEN_MAX: usize = 8;
+/// Stretches of rows of one partition in a batch, above which its rows are brought together first.
+const STRETCHES_MAX: usize = 64;
+const WHAT: &str = "cannot prepare rows for Parquet";
+
+/// Writes pieces until there is none left. Returns the files; none stays where it fails.
+pub async fn write_pieces(export: &Arc<Export>) -> Result<Vec<NewFile>> {
+    let mut files = Files::new(export)?;
+    match files.write_all().await {
+        Ok(()) => Ok(files.done),
+        Err(error) => {
+            for file in files.open {
+                file.output.abort().await;
+            }
+            export.remove(&files.done).await;
+            Err(error)
+        }
+    }
+}
+
+struct Files<'a> {
+    export: &'a Arc<Export>,
+    schema: SchemaRef,
+    spec: &'a PartitionSpec,
+    /// None for a table without partitions.
+    partitioning: Option<PartitionValueCalculator>,
+    key: usize,
+    shape: Shape,
+    /// The most recently used is the last.
+    open: Vec<OpenFile>,
+    done: Vec<NewFile>,
+}
+
+struct OpenFile {
+    partition: Partition,
+    output: Output,
+    waiting: Vec<RecordBatch>,
+    waiting_rows: usize,
+    waiting_bytes: usize,
+}
+
+impl<'a> Files<'a> {
+    fn new(export: &'a Arc<Export>) -> Result<Self> {
+        let metadata = &export.head.metadata;
+        let iceberg = metadata.current_schema();
+        let schema = adapt::arrow_schema(iceberg)?;
+        let spec = metadata.default_partition_spec();
+        let partitioning = match spec.is_unpartitioned() {
+            true => None,
+            false => Some(PartitionValueCalculator::try_new(spec, iceberg).in_iceberg("the partition spec")?),
+        };
+        let key = schema.index_of(&export.key_column).in_arrow("the Iceberg table lacks the partition column")?;
+        let compression = data_file_writer::compression(metadata).unwrap_or_else(data_file_writer::zstd);
+        let shape = Shape { arrow: Arc::clone(&schema), parquet: None, compression };
+        Ok(Self { export, schema, spec, partitioning, key, shape, open: Vec::new(), done: Vec::new() })
+    }
+
+    async fn write_all(&mut self) -> Result<()> {
+        let mut pieces = rows::pieces(self.export);
+        while let Some(read) = pieces.recv().await {
+            match read? {
+                Read::Batch { rows, bytes } => self.write(&rows, bytes).await?,
+                Read::EndOfPiece => self.close(0).await?,
+            }
+            if self.export.stop.load(Relaxed) {
+                return Err(Error::Stopped);
+            }
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, batch: &RecordBatch, bytes: usize) -> Result<()> {
+        let batch = self.adapted(batch)?;
+        for (values, rows) in self.by_partition(&batch)? {
+            let share = bytes * rows.num_rows() / batch.num_rows().max(1);
+            let file = self.file(values).await?;
+            file.waiting_rows += rows.num_rows();
+            file.waiting_bytes += share;
+            file.waiting.push(rows);
+            if file.waiting_rows >= SORT_ROWS || file.waiting_bytes >= SORT_BYTES {
+                let key = self.key;
+                let Some(file) = self.open.last_mut() else { continue };
+                file.flush(key).await?;
+                if file.output.bytes() >= FILE_BYTES {
+                    self.close(self.open.len() - 1).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the server's columns the table's types and field ids, and its order.
+    fn adapted(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let (mut fields, mut columns) = (Vec::new(), Vec::new());
+        for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+            let Ok(target) = self.schema.field_with_name(field.name()) else {
+                return Err(Error::Protocol(format!("the Iceberg table has no column \"{}\"", field.name())));
+            };
+            let column = match (column.data_type(), target.data_type()) {
+                (DataType::Utf8, DataType::FixedSizeBinary(16)) => uuids(column)?,
+                _ => Arc::clone(column),
+            };
+            let id = adapt::field_id(target).map(|id| (PARQUET_FIELD_ID_META_KEY.to_owned(), id.to_string()));
+            let named = Field::new(field.name(), column.data_type().clone(), true);
+            fields.push(named.with_metadata(id.into_iter().collect()));
+            columns.push(column);
+        }
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).in_arrow(WHAT)?;
+        Ok(adapt::batch(&batch, &self.schema, "a heap partition")?)
+    }
+
+    /// Splits a batch by partitions of the table.
+    fn by_partition(&self, batch: &RecordBatch) -> Result<Vec<(Struct, RecordBatch)>> {
+        let Some(partitioning) = &self.partitioning else {
+            return Ok(vec![(Struct::from_iter(std::iter::empty::<Option<Literal>>()), batch.clone())]);
+        };
+        let what = "cannot compute partitions";
+        let mut batch = batch.clone();
+        let mut values = partitioning.calculate(&batch).in_iceberg(what)?;
+        let mut stretches = partition(values.as_struct().columns()).in_arrow(what)?.ranges();
+        if stretches.len() > STRETCHES_MAX {
+            let columns = values.as_struct().columns().iter();
+            let columns: Vec<_> = columns.map(|c| SortColumn { values: Arc::clone(c), options: None }).collect();
+            let order = lexsort_to_indices(&columns, None).in_arrow(what)?;
+            batch = take_record_batch(&batch, &order).in_arrow(what)?;
+            values = partitioning.calculate(&batch).in_iceberg(what)?;
+            stretches = partition(values.as_struct().columns()).in_arrow(what)?.ranges();
+        }
+        let mut out = Vec::with_capacity(stretches.len());
+        for stretch in stretches {
+            let one = values.slice(stretch.start, 1);
+            let literals = arrow_struct_to_literal(&one, partitioning.partition_type()).in_iceberg(what)?;
+            let Some(Some(Literal::Struct(tuple))) = literals.into_iter().next() else {
+                return Err(Error::Protocol("a partition has no values".to_owned()));
+            };
+            out.push((tuple, batch.slice(stretch.start, stretch.len())));
+        }
+        Ok(out)
+    }
+
+    /// The open file of a partition, put last.
+    async fn file(&mut self, values: Struct) -> Result<&mut OpenFile> {
+        let open = self.open.iter().position(|file| file.partition.values == values);
+        match open {
+            Some(at) => {
+                let file = self.open.remove(at);
+                self.open.push(file);
+            }
+            None => {
+                if self.open.len() >= OPEN_MAX {
+                    self.close_one(0).await?;
+                }
+                let name = format!("{}.parquet", uuid::Uuid::new_v4());
+                let url = place::join(&writable::data_dir(&self.export.head.metadata), &name);
+                let output = Output::create(self.export.reader.stores(), url, self.shape.clone())?;
+                let partition = Partition { spec_id: self.spec.spec_id(), values };
+                self.open.push(OpenFile { partition, output, waiting: Vec::new(), waiting_rows: 0, waiting_bytes: 0 });
+            }
+        }
+        self.open.last_mut().ok_or_else(|| Error::Protocol("no file is open".to_owned()))
+    }
+
+    /// Closes the files from position `from` on.
+    async fn close(&mut self, from: usize) -> Result<()> {
+        while self.open.len() > from {
+            self.close_one(from).await?;
+        }
+        Ok(())
+    }
+
+    async fn close_one(&mut self, at: usize) -> Result<()> {
+        self.open[at].flush(self.key).await?;
+        let file = self.open.remove(at);
+        let written = file.output.finish().await?;
+        let described = data_file::describe(&written, &file.partition, &self.export.head.metadata, None)?;
+        self.done.push(NewFile { file: described, spec_id: file.partition.spec_id });
+        Ok(())
+    }
+}
+
+impl OpenFile {
+    /// Writes what waits, in the order of the key.
+    async fn flush(&mut self, key: usize) -> Result<()> {
+        let batches = std::mem::take(&mut self.waiting);
+        (self.waiting_rows, self.waiting_bytes) = (0, 0);
+        let Some(first) = batches.first() else { return Ok(()) };
+        if are_sorted(&batches, key)? {
+            for batch in &batches {
+                self.output.write(batch).await?;
+            }
+            return Ok(());
+        }
+        let all = concat_batches(first.schema_ref(), &batches).in_arrow(WHAT)?;
+        drop(batches);
+        let order = sort_to_indices(all.column(key), None, None).in_arrow(WHAT)?;
+        let sorted = take_record_batch(&all, &order).in_arrow(WHAT)?;
+        drop(all);
+        Ok(self.output.write(&sorted).await?)
+    }
+}
+
+/// Whether rows are in the order of a column, within and across batches.
+fn are_sorted(batches: &[RecordBatch], key: usize) -> Result<bool> {
+    let order = SortOptions::default();
+    for (at, batch) in batches.iter().enumerate() {
+        let column = batch.column(key);
+        let compare = make_comparator(column, column, order).in_arrow(WHAT)?;
+        if (1..batch.num_rows()).any(|row| compare(row - 1, row).is_gt()) {
+            return Ok(false);
+        }
+        if let Some(next) = batches.get(at + 1).filter(|next| next.num_rows() > 0 && batch.num_rows() > 0) {
+            let compare = make_comparator(column, next.column(key), order).in_arrow(WHAT)?;
+            if compare(batch.num_rows() - 1, 0).is_gt() {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn uuids(column: &ArrayRef) -> Result<ArrayRef> {
+    let parsed = column.as_string::<i32>().iter().map(|text| text.map(uuid::Uuid::parse_str).transpose());
+    let parsed = parsed
+        .collect::<std::result::Result<Vec<_>, _>>()
+        .map_err(|error| Error::Protocol(format!("the server sent a uuid that is none: {error}")))?;
+    let bytes = parsed.into_iter().map(|id| id.map(uuid::Uuid::into_bytes));
+    Ok(Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(bytes, 16).in_arrow(WHAT)?))
+}

@@ -1,0 +1,156 @@
+//! A range's rows on their way to Iceberg: read under one snapshot as Arrow, written as Parquet, added in one commit.
+//!
+//! Writers of the table are never held up: those of the heap by nothing here, those of the cold tier only by the claim,
+//! which is held for the commit. Until the commit, files belong to nothing, and whatever fails removes them; after a crash
+//! they are left to the compactor's orphan task.
+
+mod append;
+mod files;
+mod rows;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use coldfront_common::frame::Storage;
+use coldfront_common::ident::TableRef;
+use coldfront_lake::catalog::{Catalog, Loaded, TableId};
+use coldfront_lake::commit::NewFile;
+use coldfront_lake::read::Reader;
+use coldfront_lake::store::Stores;
+use coldfront_program::lake;
+use sqlx::Connection;
+use tokio::task::JoinSet;
+
+use crate::db::During;
+use crate::error::{Error, Result};
+use crate::failpoint;
+use crate::pass::table::Work;
+use crate::settings::Settings;
+
+/// Heap bytes of a partition that one worker reads in one go: about one data file.
+const PIECE_BYTES: i64 = 512 * 1024 * 1024;
+const WHAT: &str = "exporting to Iceberg";
+
+/// What the workers of an export share.
+struct Export {
+    settings: Settings,
+    /// Of the transaction whose snapshot they read.
+    snapshot: String,
+    head: Loaded,
+    reader: Reader,
+    key_column: String,
+    pieces: Mutex<VecDeque<String>>,
+    /// Something failed: the others need not go on.
+    stop: AtomicBool,
+}
+
+impl Export {
+    fn next_piece(&self) -> Option<String> {
+        if self.stop.load(Relaxed) {
+            None
+        } else {
+            self.pieces.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        }
+    }
+
+    async fn remove(&self, files: &[NewFile]) {
+        let urls: Vec<String> = files.iter().map(|new| new.file.file_path().to_owned()).collect();
+        if let Err(error) = self.reader.stores().remove(&urls).await {
+            tracing::debug!(%error, "left files of an export that failed to the orphan task");
+        }
+    }
+}
+
+/// Exports an attempt's range. Returns the rows.
+pub async fn run(work: &mut Work<'_>, attempt: i64) -> Result<u64> {
+    let lake = lake::read(&mut work.connection).await?;
+    let reference: String = sqlx::query_scalar("SELECT iceberg_table FROM coldfront._attempt($1)")
+        .bind(attempt)
+        .fetch_one(&mut work.connection)
+        .await
+        .during(WHAT)?;
+    let name = TableRef::parse(&reference).map_err(|error| Error::Registry(format!("{}: {error}", work.table)))?;
+    let table = TableId::new(&name.namespace, &name.name);
+    let catalog = Catalog::new(&lake)?;
+    let delegates = matches!(lake.storage, Some(Storage::Vended { .. }));
+    let head = catalog.load(&table, delegates).await?;
+    let reader = Reader::new(Arc::new(Stores::new(&lake, head.config.clone())));
+
+    let mut transaction = work.connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ").await.during(WHAT)?;
+    // It only waits while the workers read.
+    sqlx::query("SET LOCAL idle_in_transaction_session_timeout = 0").execute(&mut *transaction).await.during(WHAT)?;
+    let snapshot: String = sqlx::query_scalar("SELECT coldfront._attempt_snapshot($1)")
+        .bind(attempt)
+        .fetch_one(&mut *transaction)
+        .await
+        .during(WHAT)?;
+    let key_column: String = sqlx::query_scalar("SELECT key_column::text FROM coldfront._attempt($1)")
+        .bind(attempt)
+        .fetch_one(&mut *transaction)
+        .await
+        .during(WHAT)?;
+    let pieces: Vec<String> = sqlx::query_scalar("SELECT coldfront._attempt_pieces($1, $2)")
+        .bind(attempt)
+        .bind(PIECE_BYTES)
+        .fetch_all(&mut *transaction)
+        .await
+        .during(WHAT)?;
+    let workers = work.settings.export_jobs.min(pieces.len());
+    let export = Arc::new(Export {
+        settings: work.settings.clone(),
+        snapshot,
+        head,
+        reader,
+        key_column,
+        pieces: Mutex::new(pieces.into()),
+        stop: AtomicBool::new(false),
+    });
+    let files = write(&export, workers).await?;
+    let rows: u64 = files.iter().map(|new| new.file.record_count()).sum();
+    failpoint::reach(failpoint::EXPORTING).await;
+    if !files.is_empty() {
+        append::commit(&export, &catalog, &table, &mut transaction, &reference, files).await?;
+    }
+    failpoint::reach(failpoint::APPENDED).await;
+    sqlx::query("SELECT coldfront._attempt_exported($1, $2)")
+        .bind(attempt)
+        .bind(i64::try_from(rows).unwrap_or(i64::MAX))
+        .execute(&mut *transaction)
+        .await
+        .during(WHAT)?;
+    transaction.commit().await.during(WHAT)?;
+    Ok(rows)
+}
+
+/// Reads and writes all pieces. Where one fails, nothing stays.
+async fn write(export: &Arc<Export>, workers: usize) -> Result<Vec<NewFile>> {
+    let mut running = JoinSet::new();
+    for _ in 0..workers {
+        let export = Arc::clone(export);
+        running.spawn(async move {
+            let outcome = files::write_pieces(&export).await;
+            if outcome.is_err() {
+                export.stop.store(true, Relaxed);
+            }
+            outcome
+        });
+    }
+    let (mut files, mut failure) = (Vec::new(), None);
+    while let Some(ended) = running.join_next().await {
+        match ended.map_err(Error::Task).flatten() {
+            Ok(written) => files.extend(written),
+            Err(error) => {
+                export.stop.store(true, Relaxed);
+                failure.get_or_insert(error);
+            }
+        }
+    }
+    match failure {
+        None => Ok(files),
+        Some(error) => {
+            export.remove(&files).await;
+            Err(error)
+        }
+    }
+}
