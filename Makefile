@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help deps build install up down status reset psql demo test twin torture torture-compactor bench lint
-BENCH = .local/venv/bin/python tests/bench/$(if $(filter compact,$(WHAT)),compact.py all,bench.py $(or $(WHAT),all))
+BENCH = .local/venv/bin/python tests/bench/$(if $(filter compact archive,$(WHAT)),$(WHAT).py all,bench.py $(or $(WHAT),all))
 export PROFILE COLDFRONT_CACHE MODE DIR
 
 help: ## this list
@@ -34,7 +34,7 @@ torture: install ## kill things while partitions move to Iceberg; ROUNDS= SEED=
 	@.local/venv/bin/python tests/torture/torture.py --rounds $(or $(ROUNDS),200) $(if $(SEED),--seed $(SEED))
 torture-compactor: install ## kill the compactor while writers work; ROUNDS= SEED= INSERTS=
 	@.local/venv/bin/python tests/torture_compactor/torture.py --rounds $(or $(ROUNDS),100) --inserts $(or $(INSERTS),5000) $(if $(SEED),--seed $(SEED))
-bench: ## side-by-side ratios against heap, postgres_fdw and a plain server; WHAT=writes|scan|point|compact
+bench: ## side-by-side ratios against heap, postgres_fdw and a plain server; WHAT=writes|scan|point|compact|archive
 	@PROFILE=release $(MAKE) install && $(BENCH)
 lint: deps ## formatting and lints
 	@ops/dev/lint.sh

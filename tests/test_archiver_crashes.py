@@ -22,10 +22,10 @@ PASS = [point for point in FAILPOINTS if point not in RESTORE]
 # At these the archiver holds locks that keep everybody out of the table.
 LOCKED = {"converting", "locked", "flipped", "restoring"}
 # At these it holds the write claim: statements that may concern cold rows wait for it, hot ones do not.
-CLAIMED = {"exporting", "verifying"}
+CLAIMED = {"appended", "verifying"}
 
 # Where the death of anything but the archiver itself is tried: around every commit and under every lock.
-COMMITS = ["converting", "purged", "exporting", "exported", "verifying", "locked", "flipped", "cut_over", "dropping"]
+COMMITS = ["converting", "purged", "exporting", "appended", "exported", "verifying", "locked", "flipped", "cut_over", "dropping"]
 CASES = [(point, "archiver") for point in PASS]
 CASES += [(point, victim) for point in COMMITS for victim in ("backend", "engine", "postmaster", "store")]
 

@@ -1,6 +1,7 @@
 //! `coldfront-archiver`: moves partitions of tiered tables to Iceberg, and manages partitions. Arguments, start, stop.
 
 mod cli;
+mod cold;
 mod commands;
 mod db;
 mod error;

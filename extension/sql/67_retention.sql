@@ -12,11 +12,33 @@ BEGIN
 END
 $$;
 
+-- The smallest cold key that stays. Rows at or above the cutoff do not expire here: they are hot, or on their way.
+CREATE FUNCTION coldfront._cold_expiry(p_schema text, p_table text) RETURNS text
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO, YMD' AS $$
+DECLARE
+    v_type   text := (coldfront._range_key(coldfront._hot_table(p_schema, p_table))).key_type;
+    v_expiry text;
+BEGIN
+    EXECUTE format('SELECT least($1::%1$s, cutoff::%1$s)::text FROM coldfront.archive_watermark WHERE schema_name = $2 AND table_name = $3', v_type)
+       INTO v_expiry USING coldfront._expiry(p_schema, p_table), p_schema, p_table;
+    RETURN v_expiry;
+END
+$$;
+
+-- A key as Iceberg stores it: days, microseconds, or itself. NULL for an infinite one and for uuid, which are no numbers.
+CREATE FUNCTION coldfront._key_number(p_key text, p_type text) RETURNS bigint
+    LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO, YMD' AS $$
+    SELECT CASE WHEN p_type = 'uuid' OR p_key IN ('infinity', '-infinity') THEN NULL
+                WHEN p_type = 'bigint' THEN p_key::bigint
+                WHEN p_type = 'date' THEN p_key::date - date '1970-01-01'
+                ELSE (extract(epoch FROM p_key::timestamptz) * 1000000)::bigint END;
+$$;
+
 -- Deletes cold rows past retention. Returns how many.
 CREATE FUNCTION coldfront._expire_cold(p_schema text, p_table text) RETURNS bigint
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO, YMD' AS $$
 DECLARE
-    v_expiry text := coldfront._expiry(p_schema, p_table);
+    v_expiry text := coldfront._cold_expiry(p_schema, p_table);
     v_key    record := coldfront._range_key(coldfront._hot_table(p_schema, p_table));
     v_entry  coldfront.tiered_views;
     v_where  text;
@@ -24,9 +46,6 @@ DECLARE
     v_rows   bigint := 0;
 BEGIN
     SELECT * INTO STRICT v_entry FROM coldfront.tiered_views WHERE schema_name = p_schema AND table_name = p_table;
-    -- Rows at or above the cutoff are not this function's: they are hot, or on their way.
-    EXECUTE format('SELECT least($1::%1$s, cutoff::%1$s)::text FROM coldfront.archive_watermark WHERE schema_name = $2 AND table_name = $3', v_key.key_type)
-       INTO v_expiry USING v_expiry, p_schema, p_table;
     v_where := format('%I < %L::%s', v_key.key_column, v_expiry, v_key.key_type);
     EXECUTE format('SELECT count(*) FROM coldfront_cold.%I WHERE %s', v_entry.foreign_table, v_where) INTO v_found;
     IF v_found > 0 THEN

@@ -82,7 +82,8 @@ def make(db: psycopg.Connection, schema: str, table: str, months: list[int], col
     for at, offset in enumerate(months):
         part = f'"{schema}"."p{99 - at}_{table[:40]}"'
         db.execute(f"CREATE TABLE {part} PARTITION OF {name} FOR VALUES FROM ('{bound(db, offset)}') TO ('{bound(db, offset + 1)}')")
-        fill(db, name, offset, rows)
+        if rows:
+            fill(db, name, offset, rows)
     return name
 
 

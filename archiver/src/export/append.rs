@@ -3,46 +3,29 @@
 use std::collections::{HashMap, HashSet};
 
 use coldfront_lake::LakeError;
-use coldfront_lake::catalog::{Catalog, TableId};
 use coldfront_lake::commit::{self, Change, NewFile, head_manifests};
 use iceberg::spec::Operation;
 use sqlx::{Postgres, Transaction};
 
 use super::{Export, WHAT};
+use crate::cold::{COMMIT_TRIES, Cold};
 use crate::db::During;
-use crate::error::Result;
-
-/// Writers that know nothing of the claim may come in between this often.
-const TRIES: usize = 20;
+use crate::error::{Error, Result};
 
 /// Commits the files, or removes them. The claim ends with the transaction.
-pub async fn commit(
-    export: &Export,
-    catalog: &Catalog,
-    table: &TableId,
-    transaction: &mut Transaction<'_, Postgres>,
-    reference: &str,
-    files: Vec<NewFile>,
-) -> Result<()> {
-    let outcome = try_commit(export, catalog, table, transaction, reference, &files).await;
+pub async fn commit(export: &Export, transaction: &mut Transaction<'_, Postgres>, files: Vec<NewFile>) -> Result<()> {
+    let outcome = try_commit(export, transaction, &files).await;
     match &outcome {
         Ok(()) => {}
         // They may be part of the table.
-        Err(crate::error::Error::Lake(error)) if !error.is_refusal() => {}
+        Err(Error::Lake(error)) if !error.is_refusal() => {}
         Err(_) => export.remove(&files).await,
     }
     outcome
 }
 
-async fn try_commit(
-    export: &Export,
-    catalog: &Catalog,
-    table: &TableId,
-    transaction: &mut Transaction<'_, Postgres>,
-    reference: &str,
-    files: &[NewFile],
-) -> Result<()> {
-    let reader = &export.reader;
+async fn try_commit(export: &Export, transaction: &mut Transaction<'_, Postgres>, files: &[NewFile]) -> Result<()> {
+    let Cold { reference, table, catalog, reader, .. } = &export.cold;
     sqlx::query("SELECT coldfront._claim_iceberg_external($1)")
         .bind(reference)
         .execute(&mut **transaction)
@@ -50,8 +33,8 @@ async fn try_commit(
         .during(WHAT)?;
     for attempt in 1.. {
         let head = catalog.load(table, false).await?;
-        if head.metadata.current_schema_id() != export.head.metadata.current_schema_id()
-            || head.metadata.default_partition_spec_id() != export.head.metadata.default_partition_spec_id()
+        if head.metadata.current_schema_id() != export.cold.head.metadata.current_schema_id()
+            || head.metadata.default_partition_spec_id() != export.cold.head.metadata.default_partition_spec_id()
         {
             let message = format!("columns or partitioning of {table} changed during the export");
             return Err(LakeError::Conflict { what: message }.into());
@@ -73,7 +56,7 @@ async fn try_commit(
         }
         match prepared.apply(catalog, table, reader).await {
             Ok(_) => break,
-            Err(LakeError::Conflict { .. }) if attempt < TRIES => {
+            Err(LakeError::Conflict { .. }) if attempt < COMMIT_TRIES => {
                 tracing::info!(%table, "the head moved; committing again")
             }
             Err(error) => return Err(error.into()),

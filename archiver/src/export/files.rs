@@ -73,7 +73,7 @@ struct OpenFile {
 
 impl<'a> Files<'a> {
     fn new(export: &'a Arc<Export>) -> Result<Self> {
-        let metadata = &export.head.metadata;
+        let metadata = &export.cold.head.metadata;
         let iceberg = metadata.current_schema();
         let schema = adapt::arrow_schema(iceberg)?;
         let spec = metadata.default_partition_spec();
@@ -81,7 +81,7 @@ impl<'a> Files<'a> {
             true => None,
             false => Some(PartitionValueCalculator::try_new(spec, iceberg).in_iceberg("the partition spec")?),
         };
-        let key = schema.index_of(&export.key_column).in_arrow("the Iceberg table lacks the partition column")?;
+        let key = schema.index_of(&export.cold.key_column).in_arrow("the Iceberg table lacks the partition column")?;
         let compression = data_file_writer::compression(metadata).unwrap_or_else(data_file_writer::zstd);
         let shape = Shape { arrow: Arc::clone(&schema), parquet: None, compression };
         Ok(Self { export, schema, spec, partitioning, key, shape, open: Vec::new(), done: Vec::new() })
@@ -183,8 +183,8 @@ impl<'a> Files<'a> {
                     self.close_one(0).await?;
                 }
                 let name = format!("{}.parquet", uuid::Uuid::new_v4());
-                let url = place::join(&writable::data_dir(&self.export.head.metadata), &name);
-                let output = Output::create(self.export.reader.stores(), url, self.shape.clone())?;
+                let url = place::join(&writable::data_dir(&self.export.cold.head.metadata), &name);
+                let output = Output::create(self.export.cold.reader.stores(), url, self.shape.clone())?;
                 let partition = Partition { spec_id: self.spec.spec_id(), values };
                 self.open.push(OpenFile { partition, output, waiting: Vec::new(), waiting_rows: 0, waiting_bytes: 0 });
             }
@@ -204,7 +204,7 @@ impl<'a> Files<'a> {
         self.open[at].flush(self.key).await?;
         let file = self.open.remove(at);
         let written = file.output.finish().await?;
-        let described = data_file::describe(&written, &file.partition, &self.export.head.metadata, None)?;
+        let described = data_file::describe(&written, &file.partition, &self.export.cold.head.metadata, None)?;
         self.done.push(NewFile { file: described, spec_id: file.partition.spec_id });
         Ok(())
     }

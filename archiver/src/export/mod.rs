@@ -12,16 +12,11 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use coldfront_common::frame::Storage;
-use coldfront_common::ident::TableRef;
-use coldfront_lake::catalog::{Catalog, Loaded, TableId};
 use coldfront_lake::commit::NewFile;
-use coldfront_lake::read::Reader;
-use coldfront_lake::store::Stores;
-use coldfront_program::lake;
 use sqlx::Connection;
 use tokio::task::JoinSet;
 
+use crate::cold::Cold;
 use crate::db::During;
 use crate::error::{Error, Result};
 use crate::failpoint;
@@ -37,9 +32,7 @@ struct Export {
     settings: Settings,
     /// Of the transaction whose snapshot they read.
     snapshot: String,
-    head: Loaded,
-    reader: Reader,
-    key_column: String,
+    cold: Cold,
     pieces: Mutex<VecDeque<String>>,
     /// Something failed: the others need not go on.
     stop: AtomicBool,
@@ -56,7 +49,7 @@ impl Export {
 
     async fn remove(&self, files: &[NewFile]) {
         let urls: Vec<String> = files.iter().map(|new| new.file.file_path().to_owned()).collect();
-        if let Err(error) = self.reader.stores().remove(&urls).await {
+        if let Err(error) = self.cold.reader.stores().remove(&urls).await {
             tracing::debug!(%error, "left files of an export that failed to the orphan task");
         }
     }
@@ -64,28 +57,11 @@ impl Export {
 
 /// Exports an attempt's range. Returns the rows.
 pub async fn run(work: &mut Work<'_>, attempt: i64) -> Result<u64> {
-    let lake = lake::read(&mut work.connection).await?;
-    let reference: String = sqlx::query_scalar("SELECT iceberg_table FROM coldfront._attempt($1)")
-        .bind(attempt)
-        .fetch_one(&mut work.connection)
-        .await
-        .during(WHAT)?;
-    let name = TableRef::parse(&reference).map_err(|error| Error::Registry(format!("{}: {error}", work.table)))?;
-    let table = TableId::new(&name.namespace, &name.name);
-    let catalog = Catalog::new(&lake)?;
-    let delegates = matches!(lake.storage, Some(Storage::Vended { .. }));
-    let head = catalog.load(&table, delegates).await?;
-    let reader = Reader::new(Arc::new(Stores::new(&lake, head.config.clone())));
-
+    let cold = Cold::open(work).await?;
     let mut transaction = work.connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ").await.during(WHAT)?;
     // It only waits while the workers read.
     sqlx::query("SET LOCAL idle_in_transaction_session_timeout = 0").execute(&mut *transaction).await.during(WHAT)?;
     let snapshot: String = sqlx::query_scalar("SELECT coldfront._attempt_snapshot($1)")
-        .bind(attempt)
-        .fetch_one(&mut *transaction)
-        .await
-        .during(WHAT)?;
-    let key_column: String = sqlx::query_scalar("SELECT key_column::text FROM coldfront._attempt($1)")
         .bind(attempt)
         .fetch_one(&mut *transaction)
         .await
@@ -100,9 +76,7 @@ pub async fn run(work: &mut Work<'_>, attempt: i64) -> Result<u64> {
     let export = Arc::new(Export {
         settings: work.settings.clone(),
         snapshot,
-        head,
-        reader,
-        key_column,
+        cold,
         pieces: Mutex::new(pieces.into()),
         stop: AtomicBool::new(false),
     });
@@ -110,7 +84,7 @@ pub async fn run(work: &mut Work<'_>, attempt: i64) -> Result<u64> {
     let rows: u64 = files.iter().map(|new| new.file.record_count()).sum();
     failpoint::reach(failpoint::EXPORTING).await;
     if !files.is_empty() {
-        append::commit(&export, &catalog, &table, &mut transaction, &reference, files).await?;
+        append::commit(&export, &mut transaction, files).await?;
     }
     failpoint::reach(failpoint::APPENDED).await;
     sqlx::query("SELECT coldfront._attempt_exported($1, $2)")

@@ -9,6 +9,7 @@ use sqlx::Connection;
 
 use super::cutover;
 use super::table::Work;
+use crate::cold::{Cold, Keys};
 use crate::db::{During, briefly};
 use crate::error::{Error, Result};
 use crate::export;
@@ -128,11 +129,25 @@ async fn watch(work: &mut Work<'_>, attempt: i64) -> Result<()> {
 
 async fn purge(work: &mut Work<'_>, attempt: i64) -> Result<()> {
     let began = Instant::now();
-    let removed: i64 = sqlx::query_scalar("SELECT coldfront._attempt_purge($1)")
+    let what = "removing what an earlier attempt left in Iceberg";
+    let (lower, upper): (Option<i64>, Option<i64>) = sqlx::query_as(
+        "SELECT coldfront._key_number((a).lower_bound, key_type), coldfront._key_number((a).upper_bound, key_type) \
+         FROM coldfront._attempt($1)",
+    )
+    .bind(attempt)
+    .fetch_one(&mut work.connection)
+    .await
+    .during(what)?;
+    let mut removed = 0;
+    if upper.is_some() {
+        let cold = Cold::open(work).await?;
+        removed += cold.remove_files(work, Keys { lower, upper }).await?.try_into().unwrap_or(i64::MAX);
+    }
+    removed += sqlx::query_scalar::<_, i64>("SELECT coldfront._attempt_purge($1)")
         .bind(attempt)
         .fetch_one(&mut work.connection)
         .await
-        .during("removing what an earlier attempt left in Iceberg")?;
+        .during(what)?;
     if removed > 0 {
         tracing::info!(table = %work.table, rows = removed, "removed what an earlier attempt left in Iceberg");
     }

@@ -3,18 +3,35 @@
 use std::time::Instant;
 
 use super::table::Work;
+use crate::cold::{Cold, Keys};
 use crate::db::{During, briefly};
 use crate::error::Result;
 use crate::metrics;
 
 pub async fn cold_rows(work: &mut Work<'_>) -> Result<()> {
     let began = Instant::now();
-    let rows: i64 = sqlx::query_scalar("SELECT coldfront._expire_cold($1, $2)")
+    let what = "deleting cold rows past retention";
+    let upper: Option<i64> = sqlx::query_scalar(
+        "SELECT coldfront._key_number(coldfront._cold_expiry($1, $2), \
+         (coldfront._range_key(coldfront._hot_table($1, $2))).key_type)",
+    )
+    .bind(&work.table.schema)
+    .bind(&work.table.name)
+    .fetch_one(&mut work.connection)
+    .await
+    .during(what)?;
+    let mut rows = 0;
+    if upper.is_some() {
+        let cold = Cold::open(work).await?;
+        rows += cold.remove_files(work, Keys { lower: None, upper }).await?.try_into().unwrap_or(i64::MAX);
+    }
+    // What shares its file with rows that stay.
+    rows += sqlx::query_scalar::<_, i64>("SELECT coldfront._expire_cold($1, $2)")
         .bind(&work.table.schema)
         .bind(&work.table.name)
         .fetch_one(&mut work.connection)
         .await
-        .during("deleting cold rows past retention")?;
+        .during(what)?;
     if rows > 0 {
         tracing::info!(table = %work.table, rows, "deleted cold rows past retention");
     }

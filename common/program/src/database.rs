@@ -2,30 +2,30 @@
 
 /// A statement failed.
 #[derive(Debug, thiserror::Error)]
-#[error("{what}: {}", describe(.source))]
+#[error("{what}: {}", describe(.driver))]
 pub struct DatabaseError {
     pub what: String,
-    // Not a cause to be told after the message, which says it all.
-    pub(crate) source: Box<sqlx::Error>,
+    // Not named `source`: the message says it all, and nothing is to be told after it.
+    driver: Box<sqlx::Error>,
 }
 
 impl DatabaseError {
     pub fn new(what: impl Into<String>, source: sqlx::Error) -> Self {
-        Self { what: what.into(), source: Box::new(source) }
+        Self { what: what.into(), driver: Box::new(source) }
     }
 
     /// The driver's error.
     pub fn cause(&self) -> &sqlx::Error {
-        &self.source
+        &self.driver
     }
 
     pub fn into_cause(self) -> sqlx::Error {
-        *self.source
+        *self.driver
     }
 
     /// The server's SQLSTATE, if it is the server that failed.
     pub fn sqlstate(&self) -> Option<String> {
-        self.source.as_database_error()?.code().map(|code| code.into_owned())
+        self.driver.as_database_error()?.code().map(|code| code.into_owned())
     }
 }
 

@@ -1,0 +1,246 @@
+"""Measurements of tiered tables: every number beside the one it is measured against, in one run on one machine.
+
+    archive.py [export|writers|reads|all]    BENCH_ARCHIVE_ROWS, BENCH_SECONDS, BENCH_ROUNDS
+
+export   rows per second up to the committed snapshot, against DuckDB's postgres extension writing zstd Parquet from the same
+         partitions, and against COPY (FORMAT binary) to /dev/null, which only reads
+writers  p99 and worst latency of statements through the view during a pass, against the same without one
+reads    a hot query through the view against the hot table; aggregates over 90 % cold rows against a heap table
+Prints a table and writes JSON under .local/bench/.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import duckdb
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+
+from archive import Archiver, bound, cutoff, month  # noqa: E402
+from stack import LOCAL, Stack  # noqa: E402
+
+ROWS = int(os.environ.get("BENCH_ARCHIVE_ROWS", 10_000_000))
+SECONDS = int(os.environ.get("BENCH_SECONDS", 10))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", 5))
+WRITERS = 2
+COLUMNS = "id bigint NOT NULL, ts timestamptz NOT NULL, device int NOT NULL, value double precision, kind text, note text"
+MONTHS = 10  # the last of them is hot
+PERCENT = 0.99
+
+
+def rows_of(offset: int, first: int, count: int) -> str:
+    """One month's rows, in the order of time."""
+    return (
+        f"SELECT {first} + i, {month(offset)} + i * (interval '28 days' / {count}), i % 5000, i * 0.5,"
+        f" 'kind ' || i % 20, 'a note of some length for row ' || {first} + i FROM generate_series(0, {count} - 1) AS i"
+    )
+
+
+def make(db, name: str) -> list[str]:
+    """A table of MONTHS partitions, the last of this month; returns the partitions, oldest first."""
+    db.execute("CREATE SCHEMA IF NOT EXISTS b")
+    db.execute(f"CREATE TABLE b.{name} ({COLUMNS}) PARTITION BY RANGE (ts)")
+    leaves, each = [], ROWS // MONTHS
+    for at in range(MONTHS):
+        offset = at - MONTHS + 1
+        leaves.append(f"{name}_{at}")
+        db.execute(f"CREATE TABLE b.{leaves[-1]} PARTITION OF b.{name} FOR VALUES FROM ('{bound(db, offset)}') TO ('{bound(db, offset + 1)}')")
+        db.execute(f"INSERT INTO b.{name} {rows_of(offset, at * each, each)}")
+    db.execute(f"CREATE INDEX ON b.{name} (id)")
+    db.execute(f"VACUUM ANALYZE b.{name}")
+    return leaves
+
+
+def register(archiver: Archiver, name: str) -> None:
+    archiver.call("register", "--table", f"b.{name}", "--period", "monthly", "--hot-period", "1 day")
+
+
+def logged(text: str, message: str) -> list[dict]:
+    """Fields of the log lines with a message."""
+    lines = [json.loads(line)["fields"] for line in text.splitlines() if line.startswith("{")]
+    return [fields for fields in lines if fields.get("message") == message]
+
+
+def run(archiver: Archiver, name: str) -> str:
+    done = subprocess.run(archiver.command("run", "--table", f"b.{name}"), capture_output=True, text=True, env=archiver.environment())
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def duckdb_export(stack: Stack, leaves: list[str], directory: str) -> float:
+    """Seconds that DuckDB takes to write each partition as a Parquet file."""
+    rival = duckdb.connect(config={"extension_directory": str(LOCAL / "duckdb/extensions")})
+    rival.execute("LOAD postgres_scanner")
+    pg = stack.pg
+    rival.execute(f"ATTACH 'host=127.0.0.1 port={pg.port} user={pg.user} dbname={pg.dbname}' AS pg (TYPE postgres, READ_ONLY)")
+    began = time.perf_counter()
+    for leaf in leaves:
+        rival.execute(f"COPY (FROM pg.b.{leaf}) TO '{directory}/{leaf}.parquet' (FORMAT parquet, COMPRESSION zstd)")
+    return time.perf_counter() - began
+
+
+def export(stack: Stack, archiver: Archiver) -> list[dict]:
+    with stack.connect() as db, tempfile.TemporaryDirectory() as directory:
+        leaves = make(db, "exported")[:-1]
+        total = ROWS // MONTHS * len(leaves)
+
+        def copy() -> float:
+            began = time.perf_counter()
+            for leaf in leaves:
+                db.execute(f"COPY b.{leaf} TO '/dev/null' (FORMAT binary)")
+            return time.perf_counter() - began
+
+        binary, other = [], []
+        for _ in range(ROUNDS):
+            binary.append(copy())
+            other.append(duckdb_export(stack, leaves, directory))
+        size = sum(path.stat().st_size for path in Path(directory).iterdir())
+        register(archiver, "exported")
+        began = time.perf_counter()
+        said = logged(run(archiver, "exported"), "exported")
+        passed = time.perf_counter() - began
+        assert sum(fields["rows"] for fields in said) == total, said
+        assert db.execute("SELECT count(*) FROM b.exported").fetchone() == (ROWS,)
+        ours = sum(fields["seconds"] for fields in said)
+    other_s, binary_s = statistics.median(other), statistics.median(binary)
+    return [
+        {"what": f"export of {total:,} rows to the snapshot", "against": "DuckDB postgres → zstd Parquet", "ratio": other_s / ours, "goal": 2.0,
+         "ours_s": ours, "other_s": other_s, "other_bytes": size, "pass_s": passed},
+        {"what": "the same", "against": "COPY BINARY to /dev/null", "ratio": binary_s / ours, "goal": None, "ours_s": ours, "other_s": binary_s},
+    ]  # fmt: skip
+
+
+class Writers:
+    """Sessions that insert and update hot rows through the view, and their latencies in seconds."""
+
+    def __init__(self, stack: Stack, name: str):
+        self.stack, self.name, self.stop, self.taken = stack, name, threading.Event(), []
+        self.errors: list[Exception] = []
+        self.threads = [threading.Thread(target=self._work, args=(number,)) for number in range(WRITERS)]
+
+    def _work(self, number: int) -> None:
+        chance, taken = random.Random(number), []
+        try:
+            with self.stack.connect() as db:
+                first = ROWS // MONTHS * (MONTHS - 1)
+                while not self.stop.is_set():
+                    target = first + chance.randrange(ROWS // MONTHS)
+                    began = time.perf_counter()
+                    if chance.random() < 0.5:
+                        db.execute(f"INSERT INTO b.{self.name} VALUES (-1, now(), 1, 1, 'kind', 'new')")
+                    else:
+                        db.execute(f"UPDATE b.{self.name} SET value = value + 1 WHERE id = {target} AND ts >= {month(0)}")
+                    taken.append(time.perf_counter() - began)
+                    time.sleep(0.002)
+        except Exception as error:  # told by the measurement
+            self.errors.append(error)
+        self.taken.extend(taken)
+
+    def during(self, work) -> tuple[float, float, int]:
+        """p99, maximum and number of statements while `work` runs."""
+        for thread in self.threads:
+            thread.start()
+        work()
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+        assert not self.errors, self.errors
+        taken = sorted(self.taken)
+        return taken[int(len(taken) * PERCENT)], taken[-1], len(taken)
+
+
+def writers(stack: Stack, archiver: Archiver) -> list[dict]:
+    with stack.connect() as db:
+        make(db, "written")
+        # The first pass puts the view in place.
+        archiver.call("register", "--table", "b.written", "--period", "monthly", "--hot-period", f"{MONTHS} months")
+        run(archiver, "written")
+        without = Writers(stack, "written").during(lambda: time.sleep(SECONDS))
+        archiver.call("set", "--table", "b.written", "--hot-period", "1 day")
+        during = Writers(stack, "written").during(lambda: run(archiver, "written"))
+        assert cutoff(db, "b", "written") is not None
+    return [
+        {"what": f"p99 of {WRITERS} writers during a pass, ms {during[0] * 1e3:.2f}", "against": f"without, ms {without[0] * 1e3:.2f}",
+         "ratio": during[0] / without[0], "goal": 2.0, "ours_s": during[0], "other_s": without[0], "statements": during[2]},
+        {"what": f"longest stall, ms {during[1] * 1e3:.1f}", "against": "200 ms", "ratio": during[1] / 0.2, "goal": 1.0,
+         "ours_s": during[1], "other_s": without[1]},
+    ]  # fmt: skip
+
+
+def timed(db, statement: str) -> float:
+    began = time.perf_counter()
+    db.execute(statement).fetchall()
+    return time.perf_counter() - began
+
+
+def side_by_side(db, ours: str, other: str, rounds: int, repeat: int = 1) -> tuple[float, float]:
+    """Medians, taken in turns."""
+    taken: tuple[list[float], list[float]] = ([], [])
+    for _ in range(rounds):
+        for sql, into in ((ours, taken[0]), (other, taken[1])):
+            into.append(sum(timed(db, sql) for _ in range(repeat)))
+    return statistics.median(taken[0]), statistics.median(taken[1])
+
+
+def reads(stack: Stack, archiver: Archiver) -> list[dict]:
+    results = []
+    with stack.connect() as db:
+        make(db, "read")
+        db.execute(f"CREATE TABLE b.original ({COLUMNS})")
+        db.execute("INSERT INTO b.original SELECT * FROM b.read")
+        db.execute("VACUUM ANALYZE b.original")
+        register(archiver, "read")
+        run(archiver, "read")
+        db.execute("VACUUM ANALYZE b._read")
+        hot = f"ts >= {month(0)}"
+        one = ROWS // MONTHS * (MONTHS - 1) + 17
+        for what, query, repeat in (
+            ("hot aggregate", f"SELECT count(*), sum(value) FROM b.{{}} WHERE {hot}", 1),
+            ("hot row by id", f"SELECT * FROM b.{{}} WHERE id = {one} AND {hot}", 500),
+        ):
+            ours, other = side_by_side(db, query.format("read"), query.format("_read"), ROUNDS, repeat)
+            results.append({"what": f"{what} through the view", "against": "the hot table", "ratio": other / ours, "goal": 0.95, "ours_s": ours, "other_s": other})
+        for what, query in (
+            ("count(*)", "SELECT count(*) FROM b.{}"),
+            ("sum(value), min(ts), max(ts)", "SELECT sum(value), min(ts), max(ts) FROM b.{}"),
+            ("GROUP BY kind", "SELECT kind, count(*), avg(value) FROM b.{} GROUP BY kind ORDER BY kind"),
+        ):
+            assert db.execute(query.format("read")).fetchall() == db.execute(query.format("original")).fetchall(), what
+            ours, other = side_by_side(db, query.format("read"), query.format("original"), ROUNDS)
+            results.append({"what": f"{what}, 90 % cold", "against": "heap", "ratio": other / ours, "goal": 10.0, "ours_s": ours, "other_s": other})
+    return results
+
+
+PARTS = {"export": export, "writers": writers, "reads": reads}
+
+
+def main(what: str) -> int:
+    directory = LOCAL / "bench" / f"archive-{os.getpid()}"
+    results = []
+    with Stack(directory, settings={"shared_buffers": "2GB", "max_wal_size": "8GB"}) as stack:
+        archiver = Archiver(stack, directory)
+        for name, part in PARTS.items():
+            if what in (name, "all"):
+                results.extend(part(stack, archiver))
+    print(f"{'what':55} {'against':32} {'ratio':>7} {'goal':>6}")
+    for result in results:
+        goal = f"{result['goal']:6.2f}" if result["goal"] is not None else "     –"
+        print(f"{result['what']:55} {result['against']:32} {result['ratio']:7.2f} {goal}")
+    report = LOCAL / "bench" / "archive.json"
+    report.write_text(json.dumps(results, indent=2) + "\n")
+    print(f"written to {report}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "all"))

@@ -1,0 +1,187 @@
+"""The archiver's export: every type arrives, files are of one partition with sorted row groups, nothing is left of an export
+that fails, and what goes as whole files goes without rewriting rows."""
+
+from __future__ import annotations
+
+import uuid
+
+import lake
+import pyarrow.parquet as pq
+import pytest
+from archive import Archiver, content, make, month
+from pyarrow.fs import S3FileSystem
+from pyiceberg.table import Table
+
+pytestmark = pytest.mark.coldfront
+
+ALL_TYPES = (
+    "id bigint NOT NULL, ts timestamptz NOT NULL, b bool, i2 smallint, i4 int, f4 real, f8 double precision, n numeric(20,4), w numeric(38,10),"
+    " t text, vc varchar(20), c char(5), j json, jb jsonb, iv interval, u uuid, y bytea, d date, tm time, tz timestamp"
+)
+VALUES = (
+    "SELECT i, {at} + i * interval '1 hour', i % 2 = 0, i, -i, i / 3.0, CASE i % 3 WHEN 0 THEN 'NaN' WHEN 1 THEN '-0' ELSE i / 7.0 END, i / 9.0,"
+    " -12345678901234567890.0123456789, repeat('ü', i % 50), 'v' || i, 'c', ('{{\"a\": ' || i || '}}')::json, ('{{\"b\": [' || i || ', null]}}')::jsonb,"
+    " i * interval '1 month 2 days 3.5 seconds', md5(i::text)::uuid, decode(md5(i::text), 'hex'), date '0044-03-15 BC' + i, time '23:59:59.999999',"
+    " timestamp '1969-12-31 23:59:59.5' + i * interval '1 year' FROM generate_series(1, 400) AS i"
+)
+
+
+@pytest.fixture
+def archiver(stack, tmp_path):
+    return Archiver(stack, tmp_path)
+
+
+@pytest.fixture
+def schema(db):
+    name = db.execute("SELECT current_schema()").fetchone()[0]
+    yield name
+    db.execute("DELETE FROM coldfront.partition_config WHERE schema_name = %s", [name])
+
+
+def archive(archiver: Archiver, name: str, *options: str, **env: str) -> str:
+    archiver.call("register", "--table", name, "--hot-period", "1 month", "--premake", "0", *options)
+    return archiver.run(name, **env).stderr
+
+
+def loaded(stack, schema: str, table: str = "t") -> Table:
+    return lake.load(lake.catalog(stack.environment()), f'"ice"."{schema}"."{table}"')
+
+
+def data_files(stack, schema: str, table: str = "t") -> list[dict]:
+    """Path, rows, partition and bounds of each data file, as pyiceberg reads them."""
+    return loaded(stack, schema, table).inspect.files().to_pylist()
+
+
+def row_groups(stack, path: str) -> list[tuple]:
+    """First and last `ts` of each row group, from the data."""
+    env = stack.environment()
+    fs = S3FileSystem(access_key=env["S3_ACCESS_KEY"], secret_key=env["S3_SECRET_KEY"], endpoint_override=env["S3_ENDPOINT"], region=env["S3_REGION"])
+    file = pq.ParquetFile(path.removeprefix("s3://"), filesystem=fs)
+    groups = [file.read_row_group(at, columns=["ts"])["ts"].to_pylist() for at in range(file.num_row_groups)]
+    assert all(group == sorted(group) for group in groups), path
+    return [(group[0], group[-1]) for group in groups]
+
+
+def test_every_type_arrives(db, stack, schema, archiver):
+    name = make(db, schema, "t", [-3, 0], ALL_TYPES, rows=0)
+    db.execute(f"INSERT INTO {name} {VALUES.format(at=month(-3))}")
+    db.execute(f"INSERT INTO {name} (id, ts) VALUES (0, {month(-3)})")
+    columns = [column.split()[0] for column in ALL_TYPES.split(", ")]
+    query = f"SELECT {', '.join(f'{column}::text' for column in columns)} FROM {name} ORDER BY id"
+    # The two zeros are equal; the lake keeps the positive one.
+    before = [tuple("0" if value == "-0" else value for value in row) for row in db.execute(query).fetchall()]
+    archive(archiver, name)
+    assert db.execute(query).fetchall() == before
+    assert db.execute(f"SELECT count(*) FROM {schema}._t WHERE ts < {month(-1)}").fetchone() == (0,)
+    table = loaded(stack, schema)
+    read = ("id", "n", "w", "y", "tz", "tm", "u")
+    rows = {row["id"]: row for row in table.scan(selected_fields=read).to_arrow().to_pylist()}
+    heap = db.execute(f"SELECT {', '.join(read)} FROM {name} WHERE id IN (0, 1, 17, 400) ORDER BY id").fetchall()
+    assert len(rows) == 401 and len(heap) == 4
+    for want in heap:
+        found = rows[want[0]]
+        identity = uuid.UUID(bytes=found.pop("u")) if isinstance(found["u"], bytes) else found.pop("u")
+        assert (*(found[column] for column in read[:-1]), identity) == want
+    assert table.scan(row_filter=f"id == 17 and u == '{heap[2][-1]}'", selected_fields=("id",)).to_arrow().num_rows == 1
+
+
+@pytest.mark.parametrize("disorder", [False, True], ids=["in order", "in disorder"])
+def test_row_groups_are_sorted_and_files_have_one_partition(db, stack, schema, archiver, disorder):
+    name = make(db, schema, "t", [-3, -2], rows=0)
+    order = "ORDER BY random()" if disorder else ""
+    for offset in (-3, -2):
+        db.execute(f"INSERT INTO {name} SELECT i, {month(offset)} + i * interval '200 milliseconds', 'v', i, 0 FROM generate_series(1, 600000) AS i {order}")
+    db.execute(f"ANALYZE {name}")
+    archive(archiver, name)
+    files = data_files(stack, schema)
+    assert len(files) == 2 and sum(file["record_count"] for file in files) == 1_200_000
+    assert len({str(file["partition"]) for file in files}) == 2
+    for file in files:
+        groups = row_groups(stack, file["file_path"])
+        assert len(groups) > 1
+        assert all(groups[at][1] <= groups[at + 1][0] for at in range(len(groups) - 1)), "row groups follow one another"
+        bounds = file["readable_metrics"]["ts"]
+        assert (bounds["lower_bound"], bounds["upper_bound"]) == (groups[0][0], groups[-1][1])
+        assert bounds["null_value_count"] == 0
+
+
+def test_a_partition_of_a_week_becomes_files_of_days(db, stack, schema, archiver):
+    db.execute(f"CREATE TABLE {schema}.t ({'id bigint, ts timestamptz NOT NULL, v text'}) PARTITION BY RANGE (ts)")
+    low, high = db.execute("SELECT date_trunc('week', now()) - interval '70 days', date_trunc('week', now()) - interval '63 days'").fetchone()
+    db.execute(f"CREATE TABLE {schema}.p PARTITION OF {schema}.t FOR VALUES FROM ('{low}') TO ('{high}')")
+    # Every row is of another day than the one before it.
+    db.execute(f"INSERT INTO {schema}.t SELECT i, '{low}'::timestamptz + (i % 7) * interval '1 day' + i * interval '1 ms', 'v' FROM generate_series(1, 7000) AS i")
+    before = db.execute(f"SELECT * FROM {schema}.t ORDER BY id").fetchall()
+    archive(archiver, f"{schema}.t", "--period", "weekly")
+    assert db.execute(f"SELECT * FROM {schema}.t ORDER BY id").fetchall() == before
+    files = data_files(stack, schema)
+    assert [file["record_count"] for file in files] == [1000] * 7
+    assert len({str(file["partition"]) for file in files}) == 7
+
+
+def test_pieces_read_every_row_once(db, schema, archiver):
+    name = make(db, schema, "t", [-3], rows=5000)
+    db.execute(f"DELETE FROM {name} WHERE id % 3 = 0")
+    archiver.call("register", "--table", name, "--hot-period", "1 month", "--premake", "0")
+    paused = archiver.pause_at("purged", "run", "--table", name)
+    try:
+        (attempt,) = db.execute("SELECT attempt_id FROM coldfront.archive_attempt WHERE schema_name = %s", [schema]).fetchone()
+        expected = sorted(db.execute(f"SELECT id FROM {name}").fetchall())
+        for size in (1, 8192, 100_000, 10**9):
+            pieces = [query for (query,) in db.execute("SELECT coldfront._attempt_pieces(%s, %s)", [attempt, size]).fetchall()]
+            assert (len(pieces) > 3) == (size < 10**6)
+            assert sorted(row for query in pieces for row in db.execute(f"SELECT id FROM ({query}) AS q").fetchall()) == expected
+    finally:
+        paused.kill()
+    archiver.run(name)
+    assert len(content(db, name)) == len(expected)
+
+
+def test_nothing_stays_of_an_export_that_fails(db, stack, schema, archiver):
+    name = make(db, schema, "t", [-3], "id bigint, ts timestamptz NOT NULL, d date", rows=0)
+    db.execute(f"INSERT INTO {name} SELECT i, {month(-3)}, date '2020-01-01' FROM generate_series(1, 300000) AS i")
+    db.execute(f"INSERT INTO {name} VALUES (0, {month(-3)}, 'infinity')")
+    archiver.call("register", "--table", name, "--hot-period", "1 month", "--premake", "0")
+    failed = archiver.run(name, code=1)
+    assert "infinite date" in failed.stderr and '"d"' in failed.stderr
+    assert not [key for key in lake.objects(f"{schema}/", stack.environment()) if key.endswith(".parquet")]
+    assert lake.uploads(stack.environment()) == []
+    db.execute(f"UPDATE {name} SET d = NULL WHERE id = 0")
+    archiver.run(name)
+    assert db.execute(f"SELECT count(*), count(d) FROM {name}").fetchone() == (300001, 300000)
+
+
+def test_cold_writers_go_on_while_rows_are_copied(db, schema, archiver):
+    name = make(db, schema, "t", [-4, -3], rows=100)
+    archiver.call("register", "--table", name, "--hot-period", "3 months", "--premake", "0")
+    archiver.run(name)
+    archiver.call("set", "--table", name, "--hot-period", "1 month")
+    paused = archiver.pause_at("exporting", "run", "--table", name)
+    db.execute("SET statement_timeout = '10s'")
+    assert db.execute(f"UPDATE {name} SET v = 'changed' WHERE ts < {month(-3)} AND id <= 10").rowcount == 10
+    paused.kill()
+    archiver.run(name)
+    assert db.execute(f"SELECT count(*), count(*) FILTER (WHERE v = 'changed') FROM {name}").fetchone() == (200, 10)
+
+
+def test_whole_files_expire_without_delete_files(db, stack, schema, archiver):
+    name = make(db, schema, "t", [-6, -5, -3, 0], rows=50)
+    archive(archiver, name)
+    archiver.call("set", "--table", name, "--retention-period", "4 months")
+    said = archiver.run(name).stderr
+    assert '"rows":100' in said
+    assert len(content(db, name)) == 100
+    files = data_files(stack, schema)
+    assert [(file["content"], file["record_count"]) for file in files] == [(0, 50)]
+    table = loaded(stack, schema)
+    summary = table.current_snapshot().summary
+    assert summary.operation.value == "delete" and summary["deleted-data-files"] == "2" and summary["total-records"] == "50"
+
+
+def test_what_a_killed_export_committed_goes_as_whole_files(db, stack, schema, archiver):
+    name = make(db, schema, "t", [-3, -2], rows=50)
+    archiver.call("register", "--table", name, "--hot-period", "1 month", "--premake", "0")
+    archiver.pause_at("appended", "run", "--table", name).kill()
+    assert "removed what an earlier attempt left" in archiver.run(name).stderr
+    assert len(content(db, name)) == 100
+    assert [file["content"] for file in data_files(stack, schema)] == [0, 0], "no delete files"
