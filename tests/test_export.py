@@ -92,7 +92,7 @@ def test_row_groups_are_sorted_and_files_have_one_partition(db, stack, schema, a
     for offset in (-3, -2):
         db.execute(f"INSERT INTO {name} SELECT i, {month(offset)} + i * interval '200 milliseconds', 'v', i, 0 FROM generate_series(1, 600000) AS i {order}")
     db.execute(f"ANALYZE {name}")
-    archive(archiver, name)
+    archive(archiver, name, COLDFRONT_ARCHIVER_EXPORT_JOBS="1")
     files = data_files(stack, schema)
     assert len(files) == 2 and sum(file["record_count"] for file in files) == 1_200_000
     assert len({str(file["partition"]) for file in files}) == 2
@@ -127,9 +127,11 @@ def test_pieces_read_every_row_once(db, schema, archiver):
     try:
         (attempt,) = db.execute("SELECT attempt_id FROM coldfront.archive_attempt WHERE schema_name = %s", [schema]).fetchone()
         expected = sorted(db.execute(f"SELECT id FROM {name}").fetchall())
-        for size in (1, 8192, 100_000, 10**9):
-            pieces = [query for (query,) in db.execute("SELECT coldfront._attempt_pieces(%s, %s)", [attempt, size]).fetchall()]
-            assert (len(pieces) > 3) == (size < 10**6)
+        (pages,) = db.execute(f"SELECT pg_relation_size('{schema}.p99_t') / current_setting('block_size')::int").fetchone()
+        for jobs, smallest, largest, expect in ((1, 1, 10**9, 1), (4, 1, 10**9, 4), (4, 10**9, 10**9, 1), (1, 1, 1, pages), (1000, 1, 10**9, pages)):
+            sql = "SELECT coldfront._attempt_pieces(%s, %s, %s, %s)"
+            pieces = [query for (query,) in db.execute(sql, [attempt, jobs, smallest, largest]).fetchall()]
+            assert len(pieces) == expect
             assert sorted(row for query in pieces for row in db.execute(f"SELECT id FROM ({query}) AS q").fetchall()) == expected
     finally:
         paused.kill()

@@ -119,6 +119,38 @@ def test_a_hot_statement_needs_no_lake(db, events, gates):
     assert "s.events" in error.diag.message_primary
 
 
+KEYS = {
+    "timestamptz": ("now()", "2020-01-01", "2999-01-01"), "timestamp": ("now()::timestamp", "2020-01-01", "2999-01-01"),
+    "date": ("current_date", "2020-01-01", "2999-01-01"), "bigint": ("9007199254740993", "0", "9223372036854775807"),
+    "uuid": ("'018bcfe5-687b-7fff-bfff-ffffffffffff'::uuid", "018b0000-0000-7000-8000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_before_the_first_cutover_nothing_needs_the_lake(db, archiver, gates, kind):
+    """Every row is hot, and no statement asks the engine, whatever its WHERE clause says."""
+    key, low, high = KEYS[kind]
+    db.execute(f"CREATE TABLE s.t (id bigint NOT NULL, k {kind} NOT NULL, v text) PARTITION BY RANGE (k)")
+    db.execute(f"CREATE TABLE s.p PARTITION OF s.t FOR VALUES FROM ('{low}') TO ('{high}')")
+    scheme = {"bigint": ("--id-scheme", "snowflake"), "uuid": ("--id-scheme", "uuidv7")}.get(kind, ())
+    archiver.call("register", "--table", "s.t", "--hot-period", "1200 months", "--premake", "0", *scheme)
+    archiver.run("s.t")
+    assert db.execute("SELECT relkind FROM pg_class WHERE oid = 's.t'::regclass").fetchone() == ("v",)
+    gates.catalog.close()
+    gates.store.close()
+    assert db.execute(f"INSERT INTO s.t SELECT g, {key}, 'new' FROM generate_series(1, 3) AS g RETURNING id").fetchall() == [(1,), (2,), (3,)]
+    (value,) = db.execute(f"SELECT ({key})::text").fetchone()
+    with db.cursor() as cursor, cursor.copy("COPY s.t FROM STDIN") as copy:
+        copy.write(f"4\t{value}\tcopied\n")
+    assert db.execute("UPDATE s.t SET v = v || '!' WHERE id < 3 RETURNING v").fetchall() == [("new!",), ("new!",)]
+    assert db.execute(f"UPDATE s.t SET k = {key} WHERE id = 3").rowcount == 1
+    assert db.execute("DELETE FROM s.t WHERE id = %s", [1]).rowcount == 1
+    assert db.execute("SELECT count(*), max(v) FROM s.t").fetchone() == (3, "new!")
+    assert db.execute("SELECT id FROM s.t ORDER BY id LIMIT 2 FOR UPDATE").fetchall() == [(2,), (3,)]
+    db.execute("SET coldfront.allow_mixed_writes = off")
+    assert db.execute("DELETE FROM s.t").rowcount == 3
+
+
 def test_a_cold_statement_leaves_the_heap_alone(db, events):
     for statement in ("SELECT * FROM s.events WHERE ts < %s", "UPDATE s.events SET v = '' WHERE ts < %s", "DELETE FROM s.events WHERE ts < %s"):
         assert "_events" not in plan(db, statement, [cutoff(db)]).replace('"s.events"', "")

@@ -211,27 +211,31 @@ BEGIN
 END
 $$;
 
--- Queries that together read every heap row of the range once, with the columns and types of the cold tier, about p_bytes
--- of a partition each. One whose rows lie in disorder is sorted, so that the bounds of row groups say something.
-CREATE FUNCTION coldfront._attempt_pieces(p_attempt bigint, p_bytes bigint) RETURNS SETOF text
+-- Queries that together read every heap row of the range once, with the columns and types of the cold tier. A partition is
+-- cut into equal pieces for p_jobs readers, of no less than p_min and no more than p_max bytes. One whose rows lie in disorder is
+-- sorted, so that the bounds of row groups say something.
+CREATE FUNCTION coldfront._attempt_pieces(p_attempt bigint, p_jobs int, p_min bigint DEFAULT 16 * 1024 * 1024, p_max bigint DEFAULT 512 * 1024 * 1024)
+    RETURNS SETOF text
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v         record := coldfront._attempt(p_attempt);
     v_columns text;
     v_leaf    record;
-    v_step    bigint := greatest(p_bytes / current_setting('block_size')::bigint, 1);
+    v_page    bigint := current_setting('block_size')::bigint;
+    v_step    bigint;
     v_from    bigint;
 BEGIN
     SELECT string_agg(quote_ident(h.name) || CASE WHEN h.type <> c.type THEN format('::%s AS %I', c.type, h.name) ELSE '' END, ', ' ORDER BY h."position")
       INTO STRICT v_columns FROM coldfront._columns(v.root) AS h JOIN coldfront._columns(v.cold::regclass) AS c USING (name);
     FOR v_leaf IN
-        SELECT c.oid::regclass AS relation, a.amname = 'heap' AS is_heap, pg_relation_size(c.oid) / current_setting('block_size')::bigint AS pages,
+        SELECT c.oid::regclass AS relation, a.amname = 'heap' AS is_heap, pg_relation_size(c.oid) / v_page AS pages,
                CASE WHEN abs(s.correlation) < 0.9 THEN format(' ORDER BY %I', v.key_column) ELSE '' END AS sorting
           FROM unnest((v.a).leaves) AS l
           JOIN pg_class c ON c.oid = l JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_am a ON a.oid = c.relam
           LEFT JOIN pg_stats s ON (s.schemaname, s.tablename, s.attname) = (n.nspname, c.relname, v.key_column)
          ORDER BY pages DESC
     LOOP
+        v_step := ceil(v_leaf.pages / greatest(ceil(v_leaf.pages * v_page / p_max::numeric), least(p_jobs, v_leaf.pages * v_page / p_min), 1))::bigint;
         v_from := 0;
         LOOP
             RETURN NEXT format('SELECT %s FROM %s', v_columns, v_leaf.relation)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, RecordBatch};
+use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, RecordBatch, UInt32Array};
 use arrow_ord::ord::make_comparator;
 use arrow_ord::partition::partition;
 use arrow_ord::sort::{SortColumn, lexsort_to_indices, sort_to_indices};
@@ -17,7 +17,7 @@ use coldfront_lake::data_file::{self, Partition};
 use coldfront_lake::data_file_writer::{self, Output, Shape};
 use coldfront_lake::{InArrow, InIceberg, adapt, place, writable};
 use iceberg::arrow::{PartitionValueCalculator, arrow_struct_to_literal};
-use iceberg::spec::{Literal, PartitionSpec, Struct};
+use iceberg::spec::{Literal, PartitionSpec, Struct, Transform};
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
 use super::Export;
@@ -148,6 +148,9 @@ impl<'a> Files<'a> {
         };
         let what = "cannot compute partitions";
         let mut batch = batch.clone();
+        if let Some(tuple) = self.only_partition(partitioning, &batch)? {
+            return Ok(vec![(tuple, batch)]);
+        }
         let mut values = partitioning.calculate(&batch).in_iceberg(what)?;
         let mut stretches = partition(values.as_struct().columns()).in_arrow(what)?.ranges();
         if stretches.len() > STRETCHES_MAX {
@@ -160,14 +163,28 @@ impl<'a> Files<'a> {
         }
         let mut out = Vec::with_capacity(stretches.len());
         for stretch in stretches {
-            let one = values.slice(stretch.start, 1);
-            let literals = arrow_struct_to_literal(&one, partitioning.partition_type()).in_iceberg(what)?;
-            let Some(Some(Literal::Struct(tuple))) = literals.into_iter().next() else {
-                return Err(Error::Protocol("a partition has no values".to_owned()));
-            };
+            let tuple = tuple(partitioning, &values.slice(stretch.start, 1))?;
             out.push((tuple, batch.slice(stretch.start, stretch.len())));
         }
         Ok(out)
+    }
+
+    /// The partition of a whole batch, where that is seen from its smallest and its largest key: for a table that is
+    /// partitioned by nothing but a part of its time.
+    fn only_partition(&self, partitioning: &PartitionValueCalculator, batch: &RecordBatch) -> Result<Option<Struct>> {
+        let [field] = self.spec.fields() else { return Ok(None) };
+        let is_key = adapt::field_id(self.schema.field(self.key)) == Some(field.source_id);
+        let keeps_order =
+            matches!(field.transform, Transform::Year | Transform::Month | Transform::Day | Transform::Hour);
+        let key = batch.column(self.key);
+        if !is_key || !keeps_order || key.is_empty() || key.null_count() > 0 {
+            return Ok(None);
+        }
+        let (smallest, largest) = extremes(key)?;
+        let ends = take_record_batch(batch, &UInt32Array::from(vec![smallest, largest])).in_arrow(WHAT)?;
+        let ends = partitioning.calculate(&ends).in_iceberg("cannot compute partitions")?;
+        let (first, last) = (tuple(partitioning, &ends.slice(0, 1))?, tuple(partitioning, &ends.slice(1, 1))?);
+        Ok((first == last).then_some(first))
     }
 
     /// The open file of a partition, put last.
@@ -229,6 +246,31 @@ impl OpenFile {
         drop(all);
         Ok(self.output.write(&sorted).await?)
     }
+}
+
+/// A partition tuple of one row.
+fn tuple(partitioning: &PartitionValueCalculator, row: &ArrayRef) -> Result<Struct> {
+    let literals =
+        arrow_struct_to_literal(row, partitioning.partition_type()).in_iceberg("cannot compute partitions")?;
+    match literals.into_iter().next() {
+        Some(Some(Literal::Struct(tuple))) => Ok(tuple),
+        _ => Err(Error::Protocol("a partition has no values".to_owned())),
+    }
+}
+
+/// Where the smallest and the largest value of a column without NULLs are.
+fn extremes(column: &ArrayRef) -> Result<(u32, u32)> {
+    let compare = make_comparator(column, column, SortOptions::default()).in_arrow(WHAT)?;
+    let (mut smallest, mut largest) = (0, 0);
+    for row in 1..column.len() {
+        if compare(row, smallest).is_lt() {
+            smallest = row;
+        }
+        if compare(row, largest).is_gt() {
+            largest = row;
+        }
+    }
+    Ok((smallest as u32, largest as u32))
 }
 
 /// Whether rows are in the order of a column, within and across batches.

@@ -23,8 +23,6 @@ use crate::failpoint;
 use crate::pass::table::Work;
 use crate::settings::Settings;
 
-/// Heap bytes of a partition that one worker reads in one go: about one data file.
-const PIECE_BYTES: i64 = 512 * 1024 * 1024;
 const WHAT: &str = "exporting to Iceberg";
 
 /// What the workers of an export share.
@@ -68,7 +66,7 @@ pub async fn run(work: &mut Work<'_>, attempt: i64) -> Result<u64> {
         .during(WHAT)?;
     let pieces: Vec<String> = sqlx::query_scalar("SELECT coldfront._attempt_pieces($1, $2)")
         .bind(attempt)
-        .bind(PIECE_BYTES)
+        .bind(i32::try_from(work.settings.export_jobs).unwrap_or(i32::MAX))
         .fetch_all(&mut *transaction)
         .await
         .during(WHAT)?;

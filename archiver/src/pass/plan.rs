@@ -101,7 +101,7 @@ pub fn as_sql(lifecycle: &Lifecycle) -> String {
         "-- The archiver writes the rows of these queries to Parquet files, and adds the files to the Iceberg table in one \
          commit under its claim:"
             .to_owned(),
-        "SELECT coldfront._attempt_pieces(:attempt, 536870912);".to_owned(),
+        "SELECT coldfront._attempt_pieces(:attempt, 2);".to_owned(),
         "SELECT coldfront._claim_iceberg_external(iceberg_table) FROM coldfront._attempt(:attempt);".to_owned(),
         "SELECT coldfront._attempt_exported(:attempt, :rows); COMMIT;".to_owned(),
         "SELECT * FROM coldfront._attempt_replay(:attempt, true);".to_owned(),

@@ -27,6 +27,8 @@ use crate::store::Stores;
 /// A row group of decoded rows ends at either.
 pub const ROW_GROUP_ROWS: usize = 245_760;
 const ROW_GROUP_BYTES: usize = 64 * 1024 * 1024;
+/// A column of a row group gives its dictionary up when it is larger.
+const DICTIONARY_BYTES: usize = 256 * 1024;
 
 /// What files are compressed with unless something says otherwise.
 pub fn zstd() -> Compression {
@@ -105,6 +107,8 @@ impl Output {
             .set_created_by(concat!("coldfront ", env!("CARGO_PKG_VERSION")).to_owned())
             // Page indexes are read by few and cost a request each; chunk statistics are what everybody prunes by.
             .set_statistics_enabled(EnabledStatistics::Chunk)
+            // A dictionary that large saves little, and costs much to find out.
+            .set_dictionary_page_size_limit(DICTIONARY_BYTES)
             .set_offset_index_disabled(true)
             .build();
         let mut options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);

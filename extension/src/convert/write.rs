@@ -195,12 +195,15 @@ fn append_text(column: &mut b::StringBuilder, text: &str) -> usize {
 }
 
 fn uuid_text(bytes: &[u8; 16]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut out = String::with_capacity(36);
     for (i, byte) in bytes.iter().enumerate() {
         if matches!(i, 4 | 6 | 8 | 10) {
             out.push('-');
         }
-        out.push_str(&format!("{byte:02x}"));
+        for half in [byte >> 4, byte & 15] {
+            out.push(char::from(DIGITS[usize::from(half)]));
+        }
     }
     out
 }

@@ -31,6 +31,7 @@ fn _fetch_arrow(cursor: &str, max_bytes: i32) -> Option<Vec<u8>> {
     if portal.is_null() {
         Error::value("34000", format!("cursor \"{cursor}\" does not exist")).raise();
     }
+    keep_large_buffers();
     let mut receiver = Receiver::new();
     while receiver.bytes < usize::try_from(max_bytes).unwrap_or(0) {
         // SAFETY: the portal exists, and the receiver outlives the call. PostgreSQL checks that the portal returns rows.
@@ -43,6 +44,20 @@ fn _fetch_arrow(cursor: &str, max_bytes: i32) -> Option<Vec<u8>> {
         }
     }
     receiver.finish().or_raise()
+}
+
+/// Lets the C allocator keep buffers of several megabytes, which are wanted again in a moment: given back and fetched
+/// anew, their page faults cost as much as the rows.
+fn keep_large_buffers() {
+    const KEPT_BYTES: i32 = 64 * 1024 * 1024;
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: sets two numbers of this process's allocator.
+        unsafe {
+            libc::mallopt(libc::M_MMAP_THRESHOLD, KEPT_BYTES);
+            libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * KEPT_BYTES);
+        }
+    });
 }
 
 /// Where the cursor's rows go. PostgreSQL sees the first field and calls back with its address.

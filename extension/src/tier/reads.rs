@@ -131,7 +131,7 @@ unsafe fn leave_out_a_tier(query: *mut pg_sys::Query, varno: i32, tiered: &view:
         };
         let entry = quals::entry(query, varno);
         let [hot, cold] = sides((*entry).subquery)[..] else { return false };
-        let only = match (may_have_rows(&tiered.hot), may_have_rows(&tiered.cold)) {
+        let only = match (may_have_rows(&tiered.hot), !tiered.is_all_hot() && may_have_rows(&tiered.cold)) {
             (true, true) => return false,
             // Where no tier has rows, the hot one says so without the engine.
             (_, false) => hot,

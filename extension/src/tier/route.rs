@@ -195,8 +195,8 @@ unsafe fn route(
         let moved_to = assigned_key(query, tiered);
         let varno = (*query).resultRelation;
         let mut hot = values.may_have_rows(query, quals::condition_on_column(&tiered.hot, varno));
-        let mut cold =
-            values.may_have_rows(query, quals::condition_on_column(&tiered.cold.with_key_at(tiered.hot.key), varno));
+        let in_cold = quals::condition_on_column(&tiered.cold.with_key_at(tiered.hot.key), varno);
+        let mut cold = !tiered.is_all_hot() && values.may_have_rows(query, in_cold);
         if !hot && !cold {
             // No row at all; any tier says so, and the hot one says it without the engine.
             hot = true;
@@ -291,6 +291,9 @@ impl Values {
 
     /// The tier of a row with this key, if that is the same for every execution.
     unsafe fn side_of(&self, key: *mut pg_sys::Node, tiered: &Tiered) -> Option<Which> {
+        if tiered.is_all_hot() {
+            return Some(Which::Hot);
+        }
         // SAFETY: the key has the type of the column.
         unsafe {
             if is_current_time(key) {
@@ -306,6 +309,9 @@ impl Values {
 
     /// The tier of all rows of an INSERT of values.
     unsafe fn side_of_insert(&self, query: *mut pg_sys::Query, tiered: &Tiered) -> Option<Which> {
+        if tiered.is_all_hot() {
+            return Some(Which::Hot);
+        }
         // SAFETY: tags are checked before the casts.
         unsafe {
             let targets = node::members::<pg_sys::TargetEntry>((*query).targetList);

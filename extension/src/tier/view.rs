@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 
 use crate::{
     error::Error,
-    pg::{catalog, node},
+    pg::{catalog, io, node},
 };
 
 /// One side of a tiered relation.
@@ -100,6 +100,26 @@ impl Tiered {
     /// `schema.name` as users know it.
     pub fn name(&self) -> String {
         catalog::qualified_name(self.view)
+    }
+
+    /// Whether nothing can be cold yet: the cutoff of a relation of which nothing was archived is the smallest value of its
+    /// type (`coldfront._key_min`).
+    pub fn is_all_hot(&self) -> bool {
+        // SAFETY: the shape was checked when it was read: the second operand is a constant of the key's type.
+        unsafe {
+            let Some(cutoff) = node::members::<pg_sys::Node>((*self.cold.condition).args).get(1).copied() else {
+                return false;
+            };
+            let Some(cutoff) = node::cast::<pg_sys::Const, _>(cutoff, pg_sys::NodeTag::T_Const) else { return false };
+            let value = (*cutoff).constvalue;
+            !(*cutoff).constisnull
+                && match (*cutoff).consttype {
+                    pg_sys::TIMESTAMPTZOID | pg_sys::TIMESTAMPOID | pg_sys::INT8OID => value.value() as i64 == i64::MIN,
+                    pg_sys::DATEOID => value.value() as i32 == i32::MIN,
+                    pg_sys::UUIDOID => io::uuid_bytes(value) == [0; 16],
+                    _ => false,
+                }
+        }
     }
 
     /// An error of a statement that is not possible on a tiered relation.
