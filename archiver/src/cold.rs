@@ -12,7 +12,7 @@ use coldfront_lake::read::Reader;
 use coldfront_lake::store::Stores;
 use coldfront_program::claim::Claim;
 use coldfront_program::lake;
-use iceberg::spec::{DataContentType, DataFile, ManifestContentType, Operation, PrimitiveLiteral};
+use iceberg::spec::{DataContentType, DataFile, ManifestContentType, ManifestFile, Operation, PrimitiveLiteral};
 
 use crate::db::During;
 use crate::error::{Error, Result};
@@ -63,20 +63,14 @@ impl Cold {
     /// Returns how many rows the files had.
     pub async fn remove_files(&self, work: &mut Work<'_>, keys: Keys) -> Result<u64> {
         let Some(id) = self.head.metadata.current_schema().field_id_by_name(&self.key_column) else { return Ok(0) };
+        // Mostly there is nothing, and nobody need wait for that; otherwise the manifests are at hand afterwards.
+        if self.files_in(&self.head, keys, id).await?.paths.is_empty() {
+            return Ok(0);
+        }
         let mut claim = Claim::take(&mut work.connection, &work.table.to_string(), &self.reference).await?;
         for attempt in 1.. {
             let head = self.catalog.load(&self.table, false).await?;
-            let manifests = head_manifests(&self.reader, &head.metadata).await?;
-            let (mut removed, mut touched, mut rows) = (HashSet::new(), HashSet::new(), 0);
-            for manifest in manifests.iter().filter(|m| m.content == ManifestContentType::Data) {
-                for entry in self.reader.manifest(manifest).await?.entries.iter().filter(|entry| entry.is_alive()) {
-                    if keys.hold(&entry.data_file, id) {
-                        rows += entry.data_file.record_count();
-                        removed.insert(entry.data_file.file_path().to_owned());
-                        touched.insert(manifest.manifest_path.clone());
-                    }
-                }
-            }
+            let Found { manifests, touched, paths: removed, rows } = self.files_in(&head, keys, id).await?;
             if removed.is_empty() {
                 break;
             }
@@ -88,7 +82,7 @@ impl Cold {
                 totals: None,
                 notes: HashMap::from([("coldfront.task".to_owned(), "expire".to_owned())]),
             };
-            let is_touched = |m: &iceberg::spec::ManifestFile| touched.contains(&m.manifest_path);
+            let is_touched = |m: &ManifestFile| touched.contains(&m.manifest_path);
             let prepared = commit::build(&self.reader, &self.table, &head, &manifests, is_touched, change).await?;
             if let Err(lost) = claim.assert_held().await {
                 prepared.discard(&self.reader).await;
@@ -108,6 +102,31 @@ impl Cold {
         claim.release().await?;
         Ok(0)
     }
+
+    async fn files_in(&self, head: &Loaded, keys: Keys, id: i32) -> Result<Found> {
+        let manifests = head_manifests(&self.reader, &head.metadata).await?;
+        let (mut paths, mut touched, mut rows) = (HashSet::new(), HashSet::new(), 0);
+        for manifest in manifests.iter().filter(|m| m.content == ManifestContentType::Data) {
+            for entry in self.reader.manifest(manifest).await?.entries.iter().filter(|entry| entry.is_alive()) {
+                if keys.hold(&entry.data_file, id) {
+                    rows += entry.data_file.record_count();
+                    paths.insert(entry.data_file.file_path().to_owned());
+                    touched.insert(manifest.manifest_path.clone());
+                }
+            }
+        }
+        Ok(Found { manifests, touched, paths, rows })
+    }
+}
+
+/// Files of a snapshot whose keys lie in a range.
+struct Found {
+    /// All of the snapshot.
+    manifests: Vec<ManifestFile>,
+    /// Paths of those that hold the files.
+    touched: HashSet<String>,
+    paths: HashSet<String>,
+    rows: u64,
 }
 
 impl Keys {

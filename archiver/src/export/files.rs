@@ -29,6 +29,8 @@ const FILE_BYTES: u64 = 256 * 1024 * 1024;
 /// Rows are sorted and written when there are so many, or so many bytes of them, for one file.
 const SORT_ROWS: usize = data_file_writer::ROW_GROUP_ROWS;
 const SORT_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes that may wait for all files of a worker.
+const WAITING_BYTES: usize = 128 * 1024 * 1024;
 /// Files that one worker has open; of the one that was used longest ago the rest goes to another file.
 const OPEN_MAX: usize = 8;
 /// Stretches of rows of one partition in a batch, above which its rows are brought together first.
@@ -109,12 +111,14 @@ impl<'a> Files<'a> {
             file.waiting_rows += rows.num_rows();
             file.waiting_bytes += share;
             file.waiting.push(rows);
-            if file.waiting_rows >= SORT_ROWS || file.waiting_bytes >= SORT_BYTES {
-                let key = self.key;
-                let Some(file) = self.open.last_mut() else { continue };
-                file.flush(key).await?;
-                if file.output.bytes() >= FILE_BYTES {
-                    self.close(self.open.len() - 1).await?;
+            let is_full = file.waiting_rows >= SORT_ROWS || file.waiting_bytes >= SORT_BYTES;
+            let is_enough = self.open.iter().map(|file| file.waiting_bytes).sum::<usize>() >= WAITING_BYTES;
+            let fullest = (0..self.open.len()).max_by_key(|at| self.open[*at].waiting_bytes);
+            if let Some(at) = fullest.filter(|_| is_full || is_enough) {
+                let at = if is_full { self.open.len() - 1 } else { at };
+                self.open[at].flush(self.key).await?;
+                if self.open[at].output.bytes() >= FILE_BYTES {
+                    self.close_one(at).await?;
                 }
             }
         }

@@ -220,12 +220,23 @@ impl Output {
         self.upload.put(bytes).await.map_err(|error| failed(error.into()))
     }
 
+    /// Ends the file. Where that fails, nothing of it stays.
     pub async fn finish(mut self) -> Result<Written> {
+        match self.complete().await {
+            Ok(written) => Ok(written),
+            Err(error) => {
+                self.abort().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn complete(&mut self) -> Result<Written> {
         self.end_row_group().await?;
         let metadata = self.writer.finish().in_parquet(&format!("cannot write {}", self.url))?;
         self.send().await?;
         self.upload.shutdown().await.map_err(|source| LakeError::Upload { what: self.url.clone(), source })?;
-        Ok(Written { url: self.url, metadata, bytes: self.written })
+        Ok(Written { url: self.url.clone(), metadata, bytes: self.written })
     }
 
     /// Gives up; what was uploaded of it is removed.
