@@ -22,7 +22,7 @@ PASS = [point for point in FAILPOINTS if point not in RESTORE]
 # At these the archiver holds locks that keep everybody out of the table.
 LOCKED = {"converting", "locked", "flipped", "restoring"}
 # At these it holds the write claim: statements that may concern cold rows wait for it, hot ones do not.
-CLAIMED = {"appended", "verifying"}
+CLAIMED = {"appended"}
 
 # Where the death of anything but the archiver itself is tried: around every commit and under every lock.
 COMMITS = ["converting", "purged", "exporting", "appended", "exported", "verifying", "locked", "flipped", "cut_over", "dropping"]

@@ -153,12 +153,14 @@ def test_nothing_stays_of_an_export_that_fails(db, stack, schema, archiver):
     assert db.execute(f"SELECT count(*), count(d) FROM {name}").fetchone() == (300001, 300000)
 
 
-def test_cold_writers_go_on_while_rows_are_copied(db, schema, archiver):
+@pytest.mark.parametrize("point", ["exporting", "verifying"])
+def test_cold_writers_go_on(db, schema, archiver, point):
+    """While rows are copied, and while they are verified."""
     name = make(db, schema, "t", [-4, -3], rows=100)
     archiver.call("register", "--table", name, "--hot-period", "3 months", "--premake", "0")
     archiver.run(name)
     archiver.call("set", "--table", name, "--hot-period", "1 month")
-    paused = archiver.pause_at("exporting", "run", "--table", name)
+    paused = archiver.pause_at(point, "run", "--table", name)
     db.execute("SET statement_timeout = '10s'")
     assert db.execute(f"UPDATE {name} SET v = 'changed' WHERE ts < {month(-3)} AND id <= 10").rowcount == 10
     paused.kill()

@@ -181,7 +181,6 @@ BEGIN
     IF (v.a).phase = 'cut_over' THEN
         RAISE EXCEPTION 'coldfront: attempt % is cut over', p_attempt USING ERRCODE = '55000';
     END IF;
-    PERFORM coldfront._claim_iceberg_lock(v.iceberg_table);
     EXECUTE format('SELECT count(*) FROM %s WHERE %s', v.cold, v.range) INTO v_found;
     IF v_found > 0 THEN
         EXECUTE format('DELETE FROM %s WHERE %s', v.cold, v.range);
@@ -262,18 +261,15 @@ CREATE FUNCTION coldfront._fetch_arrow(p_cursor text, p_max_bytes int) RETURNS b
 COMMENT ON FUNCTION coldfront._fetch_arrow IS 'The next rows of a cursor as an Arrow IPC stream, NULL at its end';
 
 -- Applies what was captured to the copy. Counts per distinct content say how often a row was added or taken away, so
--- rows need no key. With p_verify, rows and checksum of the range are then compared with the heap's, as one snapshot
--- saw it together with the captured changes.
-CREATE FUNCTION coldfront._attempt_replay(p_attempt bigint, p_verify boolean, OUT changes bigint, OUT row_count bigint)
+-- rows need no key. With p_verify it returns number and checksum of the heap's rows, as one snapshot saw them together with
+-- the captured changes. The claim is held only where there is something to apply.
+CREATE FUNCTION coldfront._attempt_replay(p_attempt bigint, p_verify boolean, OUT changes bigint, OUT row_count bigint, OUT checksum numeric)
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
     SET timezone = 'UTC' SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET extra_float_digits = 1 SET bytea_output = 'hex'
     -- A nested loop would ask the engine once for each changed row.
     SET enable_nestloop = off AS $$
 DECLARE
     v          record;
-    v_sum      text := 'count(*), coalesce(sum(hashtextextended(%1$s, 0)), 0)';
-    v_heap     record;
-    v_cold     record;
     v_expected bigint;
     v_rows     bigint;
     v_where    text;
@@ -283,15 +279,14 @@ BEGIN
     IF (v.a).phase <> 'exported' THEN
         RAISE EXCEPTION 'coldfront: attempt % is not exported', p_attempt USING ERRCODE = '55000';
     END IF;
-    PERFORM coldfront._claim_iceberg_lock(v.iceberg_table);
     EXECUTE format('CREATE TEMPORARY TABLE coldfront_moved ON COMMIT DROP AS SELECT sign, %s FROM %s WHERE false', v.capture_columns, v.capture);
     EXECUTE format('WITH moved AS (DELETE FROM %s RETURNING sign, %s), kept AS (INSERT INTO coldfront_moved SELECT * FROM moved)'
         ' SELECT (SELECT count(*) FROM moved) AS changes, h.rows, h.checksum FROM (SELECT %s FROM %s AS h) AS h(rows, checksum)',
-        v.capture, v.capture_columns, CASE WHEN p_verify THEN format(v_sum, v.content) ELSE '0, 0' END,
-        CASE WHEN p_verify THEN v.hot ELSE '(SELECT 1)' END) INTO v_heap;
-    changes := v_heap.changes;
+        v.capture, v.capture_columns, CASE WHEN p_verify THEN coldfront._checksum(v.content) ELSE '0, 0' END,
+        CASE WHEN p_verify THEN v.hot ELSE '(SELECT 1)' END) INTO changes, row_count, checksum;
 
     IF changes > 0 THEN
+        PERFORM coldfront._claim_iceberg_lock(v.iceberg_table);
         -- One row for each content whose number changed.
         EXECUTE format('CREATE TEMPORARY TABLE coldfront_net ON COMMIT DROP AS SELECT * FROM ('
             ' SELECT %1$s, content AS "coldfront content", sum(sign) OVER same AS "coldfront net", row_number() OVER same AS "coldfront copy"'
@@ -321,17 +316,32 @@ BEGIN
         DROP TABLE coldfront_net;
     END IF;
     DROP TABLE coldfront_moved;
+END
+$$;
 
-    IF p_verify THEN
-        EXECUTE format('SELECT %s FROM %s WHERE %s', format(v_sum, v.content), v.cold, v.range) INTO v_cold;
-        IF (v_cold.count, v_cold.coalesce) IS DISTINCT FROM (v_heap.rows, v_heap.checksum) THEN
-            RAISE EXCEPTION 'coldfront: Iceberg holds % rows of %.% between % and %, the heap % (or their contents differ)', v_cold.count,
-                quote_ident((v.a).schema_name), quote_ident((v.a).table_name), (v.a).lower_bound, (v.a).upper_bound, v_heap.rows
-                USING ERRCODE = 'XX001', HINT = 'The range is exported again.';
-        END IF;
-        row_count := v_cold.count;
-        UPDATE coldfront.archive_attempt SET row_count = v_cold.count WHERE attempt_id = p_attempt;
+-- Number and checksum of rows, whatever their order.
+CREATE FUNCTION coldfront._checksum(p_content text) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('count(*), coalesce(sum(hashtextextended(%s, 0)), 0)', p_content);
+$$;
+
+-- Compares the copy with what _attempt_replay saw of the heap. Nobody but the archiver changes cold rows above the cutoff,
+-- so this takes no claim, and as long as it takes.
+CREATE FUNCTION coldfront._attempt_verify(p_attempt bigint, p_rows bigint, p_checksum numeric) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+    SET timezone = 'UTC' SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET extra_float_digits = 1 SET bytea_output = 'hex' AS $$
+DECLARE
+    v          record := coldfront._attempt(p_attempt);
+    v_rows     bigint;
+    v_checksum numeric;
+BEGIN
+    EXECUTE format('SELECT %s FROM %s WHERE %s', coldfront._checksum(v.content), v.cold, v.range) INTO v_rows, v_checksum;
+    IF (v_rows, v_checksum) IS DISTINCT FROM (p_rows, p_checksum) THEN
+        RAISE EXCEPTION 'coldfront: Iceberg holds % rows of %.% between % and %, the heap % (or their contents differ)', v_rows,
+            quote_ident((v.a).schema_name), quote_ident((v.a).table_name), (v.a).lower_bound, (v.a).upper_bound, p_rows
+            USING ERRCODE = 'XX001', HINT = 'The range is exported again.';
     END IF;
+    UPDATE coldfront.archive_attempt SET row_count = v_rows WHERE attempt_id = p_attempt;
 END
 $$;
 

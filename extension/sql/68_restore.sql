@@ -112,7 +112,6 @@ DECLARE
     v_rows  bigint := 0;
 BEGIN
     SELECT * INTO STRICT v_entry FROM coldfront.tiered_views WHERE schema_name = p_schema AND table_name = p_table;
-    PERFORM coldfront._claim_iceberg_lock(v_entry.iceberg_table);
     IF EXISTS (SELECT FROM coldfront.archive_attempt WHERE schema_name = p_schema AND table_name = p_table AND phase <> 'cut_over') THEN
         RETURN 0;
     END IF;

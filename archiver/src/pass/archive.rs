@@ -167,7 +167,7 @@ async fn export(work: &mut Work<'_>, attempt: i64) -> Result<()> {
 /// Applies what was captured until now. Returns how many changes that were.
 pub async fn replay(work: &mut Work<'_>, attempt: i64) -> Result<i64> {
     let began = Instant::now();
-    let changes = apply(&mut work.connection, attempt, false).await?;
+    let changes = apply(&mut work.connection, attempt).await?;
     work.count(metrics::CHANGES_TOTAL, changes);
     work.took("replay", began);
     Ok(changes)
@@ -175,26 +175,35 @@ pub async fn replay(work: &mut Work<'_>, attempt: i64) -> Result<i64> {
 
 async fn verify(work: &mut Work<'_>, attempt: i64) -> Result<()> {
     let began = Instant::now();
-    let changes = apply(&mut work.connection, attempt, true).await?;
+    let what = "verifying what Iceberg holds";
+    let mut transaction = work.connection.begin().await.during(what)?;
+    let (changes, rows, checksum): (i64, i64, String) =
+        sqlx::query_as("SELECT changes, row_count, checksum::text FROM coldfront._attempt_replay($1, true)")
+            .bind(attempt)
+            .fetch_one(&mut *transaction)
+            .await
+            .during(what)?;
+    failpoint::reach(failpoint::VERIFYING).await;
+    transaction.commit().await.during(what)?;
+    sqlx::query("SELECT coldfront._attempt_verify($1, $2, $3::text::numeric)")
+        .bind(attempt)
+        .bind(rows)
+        .bind(checksum)
+        .execute(&mut work.connection)
+        .await
+        .during(what)?;
     work.count(metrics::CHANGES_TOTAL, changes);
     work.took("verify", began);
     Ok(())
 }
 
-/// Applies captured changes in a transaction of its own, on whichever connection.
-pub async fn apply(connection: &mut sqlx::PgConnection, attempt: i64, verify: bool) -> Result<i64> {
-    let what = if verify { "verifying what Iceberg holds" } else { "applying captured changes" };
-    let mut transaction = connection.begin().await.during(what)?;
-    let changes: i64 = sqlx::query_scalar("SELECT changes FROM coldfront._attempt_replay($1, $2)")
+/// Applies captured changes, on whichever connection. Returns how many.
+pub async fn apply(connection: &mut sqlx::PgConnection, attempt: i64) -> Result<i64> {
+    let changes = sqlx::query_scalar("SELECT changes FROM coldfront._attempt_replay($1, false)")
         .bind(attempt)
-        .bind(verify)
-        .fetch_one(&mut *transaction)
+        .fetch_one(connection)
         .await
-        .during(what)?;
-    if verify {
-        failpoint::reach(failpoint::VERIFYING).await;
-    }
-    transaction.commit().await.during(what)?;
+        .during("applying captured changes")?;
     Ok(changes)
 }
 

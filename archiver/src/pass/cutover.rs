@@ -69,7 +69,7 @@ async fn once(work: &mut Work<'_>, attempt: i64, tries: &Tries, last: bool) -> R
         let mut second = db::connect(work.settings).await?;
         // A writer may hold the claim and wait for the relation.
         sqlx::query("SET lock_timeout = '500ms'").execute(&mut second).await.during(what)?;
-        match archive::apply(&mut second, attempt, false).await {
+        match archive::apply(&mut second, attempt).await {
             Ok(_) => note_snapshot(&mut second, attempt).await?,
             Err(Error::Database(error)) if gives_way(error.cause()) => {
                 transaction.rollback().await.during(what)?;
