@@ -151,6 +151,37 @@ def test_before_the_first_cutover_nothing_needs_the_lake(db, archiver, gates, ki
     assert db.execute("DELETE FROM s.t").rowcount == 3
 
 
+LATEST = [
+    "SELECT id, ts, v FROM {t} ORDER BY ts DESC LIMIT 10", "SELECT id FROM {t} WHERE v LIKE 'row%' ORDER BY ts DESC, id LIMIT 7 OFFSET 12",
+    "SELECT n, v FROM {t} WHERE id < 15 ORDER BY ts DESC LIMIT 3", "SELECT id FROM (SELECT * FROM {t} ORDER BY ts DESC LIMIT 5) AS q ORDER BY id LIMIT 3",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("latest", LATEST)
+def test_the_latest_rows_need_no_lake_while_the_hot_tier_has_enough(db, events, gates, latest):
+    expected = db.execute(latest.format(t="s.twin")).fetchall()
+    gates.catalog.close()
+    gates.store.close()
+    assert db.execute(latest.format(t="s.events")).fetchall() == expected
+    for _ in range(7):
+        assert db.execute("SELECT id FROM s.events WHERE id > %s ORDER BY ts DESC LIMIT %s", [0, 10], prepare=True).rowcount == 10
+    fails(db, "SELECT id FROM s.events ORDER BY ts DESC LIMIT 50", "08001")
+
+
+def test_the_latest_rows_reach_into_the_cold_tier(db, events):
+    """Around the number of rows that are hot, 40, and where a condition leaves fewer; also for every outer row."""
+    for limit in (0, 1, 38, 39, 40, 41, 42, 99, 100, 101):
+        both(db, f"SELECT id, ts FROM {{t}} ORDER BY ts DESC LIMIT {limit}")
+        both(db, f"SELECT id, ts FROM {{t}} WHERE id <= 4 ORDER BY ts DESC, id LIMIT {limit} OFFSET 2")
+        both(db, "SELECT id, ts FROM {t} ORDER BY ts DESC, v LIMIT %s", [limit])
+    both(db, "SELECT x.id, (SELECT y.ts FROM {t} AS y WHERE y.id = x.id ORDER BY y.ts DESC LIMIT 1 OFFSET 3) FROM {t} AS x ORDER BY x.ts, x.id LIMIT 30")
+    both(db, "SELECT x, l.* FROM generate_series(1, 3) AS x, LATERAL (SELECT id, ts FROM {t} WHERE id = x ORDER BY ts DESC LIMIT 4) AS l")
+    both(db, "SELECT id, ts FROM {t} ORDER BY ts LIMIT 3")
+    db.execute("PREPARE latest AS SELECT id, ts FROM s.events ORDER BY ts DESC LIMIT $1; SET plan_cache_mode = force_generic_plan")
+    for limit in (10, 41, 39, 100):
+        assert db.execute(f"EXECUTE latest({limit})").fetchall() == db.execute(f"SELECT id, ts FROM s.twin ORDER BY ts DESC LIMIT {limit}").fetchall()
+
+
 def test_a_cold_statement_leaves_the_heap_alone(db, events):
     for statement in ("SELECT * FROM s.events WHERE ts < %s", "UPDATE s.events SET v = '' WHERE ts < %s", "DELETE FROM s.events WHERE ts < %s"):
         assert "_events" not in plan(db, statement, [cutoff(db)]).replace('"s.events"', "")
@@ -359,8 +390,10 @@ def test_reads_give_the_heap_s_answer(db, events):
 
 
 def test_aggregates_and_limits_do_not_pull_cold_rows(db, events):
-    for read in (READS[0], READS[1], "SELECT id, ts FROM {t} ORDER BY ts DESC LIMIT 3", "SELECT id FROM {t} WHERE id > 2 ORDER BY n, id LIMIT 3"):
+    for read in (READS[0], READS[1], "SELECT id, ts FROM {t} ORDER BY ts LIMIT 3", "SELECT id FROM {t} WHERE id > 2 ORDER BY n, id LIMIT 3"):
         shown = plan(db, read.format(t="s.events").replace("min(v)", "min(id)"), options="ANALYZE, COSTS OFF, TIMING OFF, BUFFERS OFF, SUMMARY OFF")
         rows = [line for line in shown.splitlines() if "Foreign Scan" in line]
         assert len(rows) == 1 and float(rows[0].split("rows=")[1].split()[0].rstrip(")")) <= 20, shown
         assert "LIMIT" in shown or "count(*)" in shown, shown
+    latest = plan(db, "SELECT id, ts FROM s.events ORDER BY ts DESC LIMIT 3", options="ANALYZE, COSTS OFF, TIMING OFF, BUFFERS OFF, SUMMARY OFF")
+    assert "One-Time Filter" in latest and "never executed" in latest, latest

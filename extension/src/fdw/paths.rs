@@ -35,8 +35,11 @@ pub struct RelState {
     pub remote: Vec<Template>,
     /// Expressions whose values the executor supplies to `remote`.
     pub values: Vec<*mut pg_sys::Expr>,
-    /// RestrictInfos that PostgreSQL evaluates.
+    /// RestrictInfos that PostgreSQL evaluates for each row.
     pub local: Vec<*mut pg_sys::RestrictInfo>,
+    /// There is a condition without columns that is known when the statement runs; the planner puts it above a base scan,
+    /// and above nothing else. If it does not hold, the engine is not asked.
+    pub is_gated: bool,
     /// What has to be true for the relation to have a row for this statement, where that can be told without looking.
     pub condition: Option<*mut pg_sys::Node>,
     /// The condition does not hold at this moment.
@@ -93,23 +96,27 @@ pub unsafe extern "C-unwind" fn rel_size(
             pg_sys::mark_dummy_rel(rel);
         }
         let mut deparser = Deparser { root, relid: (*rel).relid, relation, values: Vec::new() };
-        let (mut remote, mut local) = (Vec::new(), Vec::new());
+        let (mut remote, mut local, mut is_gated) = (Vec::new(), Vec::new(), false);
         for info in PgList::<pg_sys::RestrictInfo>::from_pg((*rel).baserestrictinfo).iter_ptr() {
+            if (*info).pseudoconstant {
+                is_gated = true;
+                continue;
+            }
             match deparser.clause((*info).clause.cast()) {
-                Some(clause) if !(*info).pseudoconstant => remote.push(clause),
-                _ => local.push(info),
+                Some(clause) => remote.push(clause),
+                None => local.push(info),
             }
         }
         // A scan that would have no row now is not worth asking the engine.
         let is_empty_now =
             condition.is_some_and(|c| bounds::is_not_true(pg_sys::estimate_expression_value(root, node::copy(c))));
-        let known = if is_empty_now { None } else { table_rows(&cold.table) };
+        let known = if is_empty_now || is_gated { None } else { table_rows(&cold.table) };
         let tuples = known.unwrap_or(DEFAULT_ROWS).max(1.0);
         (*rel).tuples = tuples;
         // Selectivity needs reltuples and pages in proportion; set_baserel_size_estimates reads rel->tuples.
         pg_sys::set_baserel_size_estimates(root, rel);
         let values = deparser.values;
-        let state = RelState { cold, remote, values, local, condition, is_empty_now };
+        let state = RelState { cold, remote, values, local, is_gated, condition, is_empty_now };
         (*rel).fdw_private = pgrx::PgMemoryContexts::CurrentMemoryContext.leak_and_drop_on_delete(state).cast();
     }
 }

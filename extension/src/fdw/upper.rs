@@ -153,6 +153,7 @@ pub unsafe extern "C-unwind" fn upper_paths(
             || (*input).fdw_private.is_null()
             || !(*output).fdw_private.is_null()
             || !paths::state(input).local.is_empty()
+            || paths::state(input).is_gated
             // The scan by itself notices that it has nothing to do, and the engine is not asked.
             || paths::state(input).is_empty_now
         {

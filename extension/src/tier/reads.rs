@@ -54,7 +54,7 @@ pub unsafe fn improve(query: *mut pg_sys::Query, values: &Values) {
                 Some(tiered) => {
                     let varno = i as i32 + 1;
                     if !leave_out_a_tier(query, varno, &tiered, values) {
-                        improve_reader(query, varno);
+                        improve_reader(query, varno, &tiered);
                     }
                 }
                 None => improve((*entry).subquery, values),
@@ -89,7 +89,7 @@ unsafe extern "C-unwind" fn sub_links(found: *mut pg_sys::Node, context: *mut st
 }
 
 /// A query whose whole FROM is the view.
-unsafe fn improve_reader(query: *mut pg_sys::Query, varno: i32) -> Option<()> {
+unsafe fn improve_reader(query: *mut pg_sys::Query, varno: i32, tiered: &view::Tiered) -> Option<()> {
     // SAFETY: valid nodes.
     unsafe {
         let [from] = node::members::<pg_sys::Node>((*(*query).jointree).fromlist)[..] else { return None };
@@ -111,7 +111,7 @@ unsafe fn improve_reader(query: *mut pg_sys::Query, varno: i32) -> Option<()> {
         if (*query).hasAggs || !(*query).groupClause.is_null() {
             split_aggregates(query, varno)
         } else {
-            split_limit(query, varno)
+            split_limit(query, varno, tiered)
         }
     }
 }
@@ -161,6 +161,8 @@ pub struct Descent {
     /// The tier's expression for each column.
     columns: Vec<*mut pg_sys::Node>,
     failed: bool,
+    /// The expression has columns of a query around this one.
+    reaches_out: bool,
 }
 
 /// How much deeper a tier's query is than the one that reads the view.
@@ -172,7 +174,7 @@ impl Descent {
         let columns = unsafe {
             node::members::<pg_sys::TargetEntry>((*side).targetList).into_iter().map(|t| (*t).expr.cast()).collect()
         };
-        Self { varno, columns, failed: false }
+        Self { varno, columns, failed: false, reaches_out: false }
     }
 
     /// `None` for an expression that cannot be computed below.
@@ -196,6 +198,7 @@ unsafe extern "C-unwind" fn descend(found: *mut pg_sys::Node, context: *mut std:
         let descent = context.cast::<Descent>();
         if let Some(var) = node::cast::<pg_sys::Var, _>(found, pg_sys::NodeTag::T_Var) {
             if (*var).varlevelsup > 0 {
+                (*descent).reaches_out = true;
                 let outer: *mut pg_sys::Var = node::copy(var);
                 (*outer).varlevelsup += LEVELS;
                 return outer.cast();
@@ -288,8 +291,9 @@ unsafe fn rebuild_union(entry: *mut pg_sys::RangeTblEntry) {
     }
 }
 
-/// `ORDER BY k LIMIT n OFFSET m` above the view becomes `ORDER BY k LIMIT n + m` in each tier, too.
-unsafe fn split_limit(query: *mut pg_sys::Query, varno: i32) -> Option<()> {
+/// `ORDER BY k LIMIT n OFFSET m` above the view becomes `ORDER BY k LIMIT n + m` in each tier, too. Where that asks for the
+/// latest rows, every hot row comes before every cold one, and the cold tier is asked only if the hot one has not enough.
+unsafe fn split_limit(query: *mut pg_sys::Query, varno: i32, tiered: &view::Tiered) -> Option<()> {
     // SAFETY: copies are changed until everything is known to work.
     unsafe {
         if (*query).limitCount.is_null()
@@ -301,9 +305,20 @@ unsafe fn split_limit(query: *mut pg_sys::Query, varno: i32) -> Option<()> {
         }
         let copied: *mut pg_sys::Query = node::copy(query);
         let entry = quals::entry(copied, varno);
-        for side in sides((*entry).subquery) {
+        let limit = sum((*copied).limitCount, (*copied).limitOffset);
+        let newest_first = asks_for_the_latest(copied, varno, tiered);
+        let mut hot_has_more: Option<*mut pg_sys::Node> = None;
+        for (i, side) in sides((*entry).subquery).into_iter().enumerate() {
             let mut descent = Descent::new(varno, side);
             let condition = descent.expression((*(*copied).jointree).quals)?;
+            let is_hot = i == 0;
+            if is_hot && newest_first && !descent.reaches_out {
+                hot_has_more = Some(one_more_row(side, condition, limit));
+            }
+            if let Some(found) = hot_has_more.filter(|_| !is_hot) {
+                quals::restrict(side, is_null(found));
+                (*side).hasSubLinks = true;
+            }
             let mut order = Vec::new();
             for (i, clause) in node::members::<pg_sys::SortGroupClause>((*copied).sortClause).into_iter().enumerate() {
                 let target = pg_sys::get_sortgroupclause_tle(clause, (*copied).targetList);
@@ -320,13 +335,64 @@ unsafe fn split_limit(query: *mut pg_sys::Query, varno: i32) -> Option<()> {
                 order.push(below);
             }
             (*side).sortClause = node::list(order);
-            (*side).limitCount = sum((*copied).limitCount, (*copied).limitOffset);
+            (*side).limitCount = node::copy(limit);
             (*side).limitOption = pg_sys::LimitOption::LIMIT_OPTION_COUNT;
             quals::restrict(side, condition);
         }
         (*(*copied).jointree).quals = std::ptr::null_mut();
         *query = *copied;
         Some(())
+    }
+}
+
+/// Whether the first term of ORDER BY is the partition key, descending.
+unsafe fn asks_for_the_latest(query: *mut pg_sys::Query, varno: i32, tiered: &view::Tiered) -> bool {
+    // SAFETY: tags are checked before the casts; a clause of the query and its target list.
+    unsafe {
+        let Some(first) = node::members::<pg_sys::SortGroupClause>((*query).sortClause).first().copied() else {
+            return false;
+        };
+        let target = pg_sys::get_sortgroupclause_tle(first, (*query).targetList);
+        let Some(var) = node::cast::<pg_sys::Var, _>((*target).expr, pg_sys::NodeTag::T_Var) else { return false };
+        let key = tiered.hot.attributes.iter().position(|attribute| *attribute == tiered.hot.key);
+        let is_key = (*var).varno == varno && (*var).varlevelsup == 0 && key == Some((*var).varattno as usize - 1);
+        let order = pg_sys::lookup_type_cache((*var).vartype, pg_sys::TYPECACHE_GT_OPR as i32);
+        is_key && (*first).sortop == (*order).gt_opr
+    }
+}
+
+/// `(SELECT true FROM hot WHERE … OFFSET limit LIMIT 1)`: NULL unless the tier has more rows than the limit.
+unsafe fn one_more_row(
+    side: *mut pg_sys::Query,
+    condition: *mut pg_sys::Node,
+    limit: *mut pg_sys::Node,
+) -> *mut pg_sys::Node {
+    // SAFETY: a copy of the tier's query, as the view has it.
+    unsafe {
+        let query: *mut pg_sys::Query = node::copy(side);
+        let found = pg_sys::makeBoolConst(true, false).cast();
+        (*query).targetList = node::list([pg_sys::makeTargetEntry(found, 1, node::c_string("found"), false)]);
+        quals::restrict(query, node::copy(condition));
+        (*query).limitOffset = node::copy(limit);
+        let one = pg_sys::Datum::from(1i64);
+        (*query).limitCount = pg_sys::makeConst(pg_sys::INT8OID, -1, pg_sys::InvalidOid, 8, one, false, true).cast();
+        (*query).limitOption = pg_sys::LimitOption::LIMIT_OPTION_COUNT;
+        let link: *mut pg_sys::SubLink = node::make(pg_sys::NodeTag::T_SubLink);
+        (*link).subLinkType = pg_sys::SubLinkType::EXPR_SUBLINK;
+        (*link).subselect = query.cast();
+        (*link).location = -1;
+        link.cast()
+    }
+}
+
+unsafe fn is_null(expression: *mut pg_sys::Node) -> *mut pg_sys::Node {
+    // SAFETY: a new node around a valid one.
+    unsafe {
+        let test: *mut pg_sys::NullTest = node::make(pg_sys::NodeTag::T_NullTest);
+        (*test).arg = expression.cast();
+        (*test).nulltesttype = pg_sys::NullTestType::IS_NULL;
+        (*test).location = -1;
+        test.cast()
     }
 }
 
@@ -337,7 +403,8 @@ unsafe fn is_plain_value(expression: *mut pg_sys::Node) -> bool {
         let expression = pg_sys::eval_const_expressions(std::ptr::null_mut(), node::copy(expression));
         if let Some(cast) = node::cast::<pg_sys::FuncExpr, _>(expression, pg_sys::NodeTag::T_FuncExpr) {
             let arguments = node::members::<pg_sys::Node>((*cast).args);
-            return (*cast).funcid == pg_sys::Oid::from(pg_sys::F_INT8_INT4) && is_plain_value(arguments[0]);
+            let widens = matches!((*cast).funcid.to_u32(), pg_sys::F_INT8_INT2 | pg_sys::F_INT8_INT4);
+            return widens && is_plain_value(arguments[0]);
         }
         if let Some(constant) = node::cast::<pg_sys::Const, _>(expression, pg_sys::NodeTag::T_Const) {
             return !(*constant).constisnull;
