@@ -55,7 +55,7 @@ impl Cold {
         let table = TableId::new(&name.namespace, &name.name);
         let catalog = Catalog::new(&lake)?;
         let head = catalog.load(&table, matches!(lake.storage, Some(Storage::Vended { .. }))).await?;
-        let reader = Reader::new(Arc::new(Stores::new(&lake, head.config.clone())));
+        let reader = Reader::new(Arc::new(Stores::new(&lake, head.config.clone())), Arc::default());
         Ok(Self { reference, table, catalog, reader, head, key_column })
     }
 
