@@ -10,7 +10,7 @@ use bytes::Bytes;
 use iceberg::spec::TableMetadata;
 use object_store::buffered::BufWriter;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, ArrowWriterOptions, compute_leaves};
+use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, ArrowWriterOptions};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::bloom_filter::Sbbf;
 use parquet::column::writer::ColumnCloseResult;
@@ -18,15 +18,19 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::ChunkReader;
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::SchemaDescriptor;
+use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 use tokio::io::AsyncWriteExt;
 
 use crate::error::{InParquet, LakeError, Result};
+use crate::row_group::RowGroup;
 use crate::store::Stores;
 
 /// A row group of decoded rows ends at either.
 pub const ROW_GROUP_ROWS: usize = 245_760;
 const ROW_GROUP_BYTES: usize = 64 * 1024 * 1024;
+/// Largest dictionary of a column of numbers: most that have more values than this are keys or times, which it does not
+/// make smaller.
+const NUMBERS_DICTIONARY_BYTES: usize = 256 * 1024;
 
 /// What files are compressed with unless something says otherwise.
 pub fn zstd() -> Compression {
@@ -62,8 +66,7 @@ pub struct Output {
     writer: SerializedFileWriter<Buffer>,
     factory: ArrowRowGroupWriterFactory,
     upload: BufWriter,
-    row_group: Option<Vec<ArrowColumnWriter>>,
-    row_group_rows: usize,
+    row_group: Option<RowGroup>,
     row_groups: usize,
     /// Bytes of finished row groups.
     written: u64,
@@ -100,14 +103,17 @@ impl Buffer {
 
 impl Output {
     pub fn create(stores: &Stores, url: String, shape: Shape) -> Result<Self> {
-        let properties = WriterProperties::builder()
+        let mut properties = WriterProperties::builder()
             .set_compression(shape.compression)
             .set_created_by(concat!("coldfront ", env!("CARGO_PKG_VERSION")).to_owned())
             // Page indexes are read by few and cost a request each; chunk statistics are what everybody prunes by.
             .set_statistics_enabled(EnabledStatistics::Chunk)
-            .set_offset_index_disabled(true)
-            .build();
-        let mut options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+            .set_offset_index_disabled(true);
+        for field in shape.arrow.fields().iter().filter(|field| field.data_type().primitive_width().is_some()) {
+            let path = ColumnPath::from(field.name().as_str());
+            properties = properties.set_column_dictionary_page_size_limit(path, NUMBERS_DICTIONARY_BYTES);
+        }
+        let mut options = ArrowWriterOptions::new().with_properties(properties.build()).with_skip_arrow_metadata(true);
         if let Some(parquet) = &shape.parquet {
             options = options.with_parquet_schema(parquet.clone());
         }
@@ -116,68 +122,46 @@ impl Output {
             .and_then(ArrowWriter::into_serialized_writer)
             .in_parquet(&format!("cannot write {url}"))?;
         let upload = stores.writer(&url)?;
-        Ok(Self {
-            url,
-            shape,
-            buffer,
-            writer,
-            factory,
-            upload,
-            row_group: None,
-            row_group_rows: 0,
-            row_groups: 0,
-            written: 0,
-            rows: 0,
-        })
+        Ok(Self { url, shape, buffer, writer, factory, upload, row_group: None, row_groups: 0, written: 0, rows: 0 })
     }
 
     /// Bytes of the file so far, about.
     pub fn bytes(&self) -> u64 {
-        let open = self.row_group.iter().flatten().map(ArrowColumnWriter::get_estimated_total_bytes).sum::<usize>();
-        self.written + open as u64
+        self.written + self.row_group.as_ref().map_or(0, RowGroup::encoded) as u64
     }
 
     pub async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut from = 0;
         while from < batch.num_rows() {
-            let length = (ROW_GROUP_ROWS - self.row_group_rows).min(batch.num_rows() - from);
-            self.encode(&batch.slice(from, length)).in_parquet(&format!("cannot write {}", self.url))?;
+            let what = format!("cannot write {}", self.url);
+            let group = match &mut self.row_group {
+                Some(group) => group,
+                None => {
+                    let columns = self.factory.create_column_writers(self.row_groups).in_parquet(&what)?;
+                    self.row_group.insert(RowGroup::begin(columns))
+                }
+            };
+            let length = (ROW_GROUP_ROWS - group.rows).min(batch.num_rows() - from);
+            group.write(&self.shape.arrow, &batch.slice(from, length)).await.in_parquet(&what)?;
             from += length;
-            let open = self.row_group.iter().flatten().map(ArrowColumnWriter::memory_size).sum::<usize>();
-            if self.row_group_rows >= ROW_GROUP_ROWS || open >= ROW_GROUP_BYTES {
+            self.rows += length as u64;
+            if group.rows >= ROW_GROUP_ROWS || group.memory() >= ROW_GROUP_BYTES {
                 self.end_row_group().await?;
             }
         }
         Ok(())
     }
 
-    fn encode(&mut self, batch: &RecordBatch) -> parquet::errors::Result<()> {
-        let columns = match &mut self.row_group {
-            Some(columns) => columns,
-            None => self.row_group.insert(self.factory.create_column_writers(self.row_groups)?),
-        };
-        let mut columns = columns.iter_mut();
-        for (field, column) in self.shape.arrow.fields().iter().zip(batch.columns()) {
-            for leaf in compute_leaves(field, column)? {
-                if let Some(writer) = columns.next() {
-                    writer.write(&leaf)?;
-                }
-            }
-        }
-        self.row_group_rows += batch.num_rows();
-        self.rows += batch.num_rows() as u64;
-        Ok(())
-    }
-
     async fn end_row_group(&mut self) -> Result<()> {
-        let Some(columns) = self.row_group.take() else { return Ok(()) };
+        let Some(group) = self.row_group.take() else { return Ok(()) };
         let what = format!("cannot write {}", self.url);
-        let mut group = self.writer.next_row_group().in_parquet(&what)?;
+        let columns = group.end().await.in_parquet(&what)?;
+        let mut out = self.writer.next_row_group().in_parquet(&what)?;
         for column in columns {
-            column.close().and_then(|chunk| chunk.append_to_row_group(&mut group)).in_parquet(&what)?;
+            column.append_to_row_group(&mut out).in_parquet(&what)?;
         }
-        group.close().in_parquet(&what)?;
-        (self.row_group_rows, self.row_groups) = (0, self.row_groups + 1);
+        out.close().in_parquet(&what)?;
+        self.row_groups += 1;
         self.send().await
     }
 
