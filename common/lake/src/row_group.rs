@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// Batches that wait for a column's task.
-const WAITING_MAX: usize = 2;
+const WAITING_MAX: usize = 1;
 
 pub struct RowGroup {
     columns: Vec<Column>,
