@@ -473,7 +473,8 @@ def test_the_command_line(db, schema, archiver, tmp_path):
     plan = archiver.call("run", "--table", name, "--dry-run").stdout
     assert "would archive up to " + bound(db, -2) in plan and "would make" in plan
     assert db.execute("SELECT relkind FROM pg_class WHERE oid = %s::regclass", [name]).fetchone() == ("p",)
-    assert "_attempt_export" in archiver.call("run", "--table", name, "--print-sql").stdout
+    printed = archiver.call("run", "--table", name, "--print-sql").stdout
+    assert "_attempt_pieces" in printed and "_attempt_verify" in printed
     assert "_restore" in archiver.call("restore", "--table", name, "--from", "2020-01-01", "--print-sql").stdout
     assert "1" in archiver.call("status").stdout
     assert "not registered" in archiver.call("remove", "--table", f"{schema}.nosuch", code=2).stderr

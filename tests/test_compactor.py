@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 import lake
-from compact import Compactor, Shape, footers, strictly_valid
+from compact import Compactor, Serving, Shape, footers, strictly_valid
 from probe import create
 from stack import free_port, wait_until
 
@@ -282,6 +282,20 @@ def test_serve_follows_schedules(stack, db, env, table, compactor, tmp_path):
     same_everywhere(db, env, table)
     wrong = compactor.call("serve", code=2, COLDFRONT_COMPACTOR_TIME_ZONE="Mars")
     assert "Mars" in wrong.stderr
+
+
+def test_a_round_reads_only_what_is_new(db, env, table, compactor):
+    """Five files in five manifests: what earlier rounds have read is not read again."""
+    with Serving(compactor) as serving:
+        for at in range(4):
+            both(db, table, f"INSERT INTO {{}} VALUES ({at}, 'x', {at}, NULL)")
+        serving.look(f"cp.{table}")
+        both(db, table, "INSERT INTO {} VALUES (5, 'x', 5, NULL)")
+        wait_until("the files to be merged", lambda: any("5 files became 1" in said["message"] for said in serving.rounds(f"cp.{table}")), 30, serving.log)
+        merged = next(said for said in serving.rounds(f"cp.{table}") if "5 files became 1" in said["message"])
+    # The table, its manifest list and the new manifest; five files; file, manifest and manifest list written; the commit.
+    assert merged["requests"] <= 12, merged
+    same_everywhere(db, env, table)
 
 
 def test_copied_row_groups_are_found_by_value(db, env, table, compactor):

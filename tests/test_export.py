@@ -9,8 +9,11 @@ import lake
 import pyarrow.parquet as pq
 import pytest
 from archive import Archiver, content, make, month
+from compact import Compactor
+from probe import Running, fails, waits_for
 from pyarrow.fs import S3FileSystem
 from pyiceberg.table import Table
+from stack import wait_until
 
 pytestmark = pytest.mark.coldfront
 
@@ -151,6 +154,59 @@ def test_nothing_stays_of_an_export_that_fails(db, stack, schema, archiver):
     db.execute(f"UPDATE {name} SET d = NULL WHERE id = 0")
     archiver.run(name)
     assert db.execute(f"SELECT count(*), count(d) FROM {name}").fetchone() == (300001, 300000)
+
+
+def test_wide_rows_travel_in_small_batches(db, schema, archiver):
+    """Where rows are large, one after the other."""
+    name = make(db, schema, "t", [-3], "id bigint, ts timestamptz NOT NULL, v text", rows=0)
+    db.execute(f"INSERT INTO {name} SELECT i, {month(-3)}, CASE WHEN i % 20 = 0 THEN repeat(md5(i::text), 250000) ELSE 'small' END FROM generate_series(1, 60) AS i")
+    before = db.execute(f"SELECT id, md5(v) FROM {name} ORDER BY id").fetchall()
+    db.execute(f"BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT * FROM {name} ORDER BY id")
+    sizes = []
+    while (batch := db.execute("SELECT coldfront._fetch_arrow('c', 1000000)").fetchone()[0]) is not None:
+        sizes.append(len(batch))
+    db.execute("ROLLBACK")
+    assert len(sizes) >= 3 and max(sizes) < 20_000_000, sizes
+    assert fails(db, "SELECT coldfront._fetch_arrow('nosuch', 1)", "34000")
+    archive(archiver, name)
+    assert db.execute(f"SELECT id, md5(v) FROM {name} ORDER BY id").fetchall() == before
+
+
+def test_an_export_that_waits_for_nobody(db, stack, schema, archiver):
+    """Somebody who wants a partition for himself waits for the export; the export does not wait for him."""
+    name = make(db, schema, "t", [-3], rows=100)
+    archiver.call("register", "--table", name, "--hot-period", "1 month", "--premake", "0")
+    with stack.connect() as other:
+        paused = archiver.pause_at("purged", "run", "--table", name)
+        (attempt,) = db.execute("SELECT attempt_id FROM coldfront.archive_attempt WHERE schema_name = %s", [schema]).fetchone()
+        db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        db.execute("SELECT coldfront._attempt_snapshot(%s)", [attempt])
+        vacuum = Running(other, f"VACUUM FULL {schema}.p99_t")
+        waits_for(db, vacuum.pid, "Lock")
+        with stack.connect() as worker:
+            fails(worker, f"SELECT coldfront._attempt_join({attempt})", "55P03")
+        db.execute("ROLLBACK")
+        vacuum.works()
+        paused.kill()
+    archiver.run(name)
+    assert len(content(db, name)) == 100
+
+
+def test_orphans_leave_a_running_export_alone(db, stack, schema, archiver, tmp_path):
+    """What an export has staged may be older than the age guard when it commits."""
+    compactor = Compactor(stack, tmp_path)
+    name = make(db, schema, "t", [-3], rows=100)
+    archiver.call("register", "--table", name, "--hot-period", "1 month", "--premake", "0")
+    paused = archiver.pause_at("exporting", "run", "--table", name)
+    staged = [key for key in lake.objects(f"{schema}/", stack.environment()) if key.endswith(".parquet")]
+    assert staged
+    assert "export" in compactor.orphans_now(name).stderr
+    assert set(staged) <= set(lake.objects(f"{schema}/", stack.environment()))
+    paused.kill()
+    wait_until("the export's session to end", lambda: "removed" in compactor.orphans_now(name).stderr)
+    assert not set(staged) & set(lake.objects(f"{schema}/", stack.environment()))
+    archiver.run(name)
+    assert len(content(db, name)) == 100
 
 
 @pytest.mark.parametrize("point", ["exporting", "verifying"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 import pytest
 from archive import Archiver, bound, content, make, month
@@ -177,8 +179,11 @@ def test_the_latest_rows_reach_into_the_cold_tier(db, events):
     both(db, "SELECT x.id, (SELECT y.ts FROM {t} AS y WHERE y.id = x.id ORDER BY y.ts DESC LIMIT 1 OFFSET 3) FROM {t} AS x ORDER BY x.ts, x.id LIMIT 30")
     both(db, "SELECT x, l.* FROM generate_series(1, 3) AS x, LATERAL (SELECT id, ts FROM {t} WHERE id = x ORDER BY ts DESC LIMIT 4) AS l")
     both(db, "SELECT id, ts FROM {t} ORDER BY ts LIMIT 3")
+    # NULL is no limit, and no offset.
+    for limit, offset in ((None, None), (None, 3), (50, None), (5, None)):
+        both(db, "SELECT id, ts FROM {t} ORDER BY ts DESC, v LIMIT %s OFFSET %s", [limit, offset])
     db.execute("PREPARE latest AS SELECT id, ts FROM s.events ORDER BY ts DESC LIMIT $1; SET plan_cache_mode = force_generic_plan")
-    for limit in (10, 41, 39, 100):
+    for limit in (10, 41, 39, 100, "NULL"):
         assert db.execute(f"EXECUTE latest({limit})").fetchall() == db.execute(f"SELECT id, ts FROM s.twin ORDER BY ts DESC LIMIT {limit}").fetchall()
 
 
@@ -395,5 +400,7 @@ def test_aggregates_and_limits_do_not_pull_cold_rows(db, events):
         rows = [line for line in shown.splitlines() if "Foreign Scan" in line]
         assert len(rows) == 1 and float(rows[0].split("rows=")[1].split()[0].rstrip(")")) <= 20, shown
         assert "LIMIT" in shown or "count(*)" in shown, shown
+    beyond = plan(db, "SELECT id, ts FROM s.events ORDER BY ts DESC LIMIT 60", options="ANALYZE, COSTS OFF, TIMING OFF, BUFFERS OFF, SUMMARY OFF")
+    assert re.search(r"Foreign Scan.*rows=60", beyond), beyond
     latest = plan(db, "SELECT id, ts FROM s.events ORDER BY ts DESC LIMIT 3", options="ANALYZE, COSTS OFF, TIMING OFF, BUFFERS OFF, SUMMARY OFF")
     assert "One-Time Filter" in latest and "never executed" in latest, latest

@@ -55,7 +55,7 @@ impl Cold {
         let table = TableId::new(&name.namespace, &name.name);
         let catalog = Catalog::new(&lake)?;
         let head = catalog.load(&table, matches!(lake.storage, Some(Storage::Vended { .. }))).await?;
-        let reader = Reader::new(Arc::new(Stores::new(&lake, head.config.clone())));
+        let reader = Reader::new(Arc::new(Stores::new(&lake, head.config.clone())), Arc::default());
         Ok(Self { reference, table, catalog, reader, head, key_column })
     }
 
@@ -139,7 +139,8 @@ impl Keys {
         };
         let (Some(low), Some(high)) = (number(file.lower_bounds()), number(file.upper_bounds())) else { return false };
         file.content_type() == DataContentType::Data
-            && file.null_value_counts().get(&id).is_none_or(|nulls| *nulls == 0)
+            // A file that does not tell may have rows without a key, which are in no range.
+            && file.null_value_counts().get(&id) == Some(&0)
             && self.lower.is_none_or(|lower| lower <= low)
             && self.upper.is_none_or(|upper| high < upper)
     }

@@ -1,4 +1,4 @@
-//! The lock that keeps compactors off each other's tables.
+//! The locks that keep compactors off each other's tables, and the orphan task off what an export has staged.
 
 use sqlx::PgConnection;
 
@@ -23,4 +23,15 @@ pub async fn done_with(connection: &mut PgConnection, relation: &Relation) -> Re
         .await
         .during(format!("unlocking {relation}"))?;
     Ok(())
+}
+
+/// Keeps exports of the table from beginning until the connection ends; false if one is under way. What an export has
+/// staged belongs to nothing until its commit, and may be old by then.
+pub async fn keep_exports_off(connection: &mut PgConnection, relation: &Relation) -> Result<bool> {
+    let taken = sqlx::query_scalar("SELECT pg_try_advisory_lock(coldfront._staging_key($1))")
+        .bind(&relation.reference)
+        .fetch_one(connection)
+        .await
+        .during(format!("looking for exports of {relation}"))?;
+    Ok(taken)
 }

@@ -1,8 +1,9 @@
 //! `orphans`: removes objects below a table's location that nothing refers to.
 //!
-//! What is removed was listed as old and unreferenced, and then the table's claim was ours for a moment: no ColdFront
-//! writer was between staging files and committing them, so whatever such a writer had staged before is either in the
-//! head that is read then, and kept, or abandoned. Writers that know nothing of the claim have the age guard.
+//! What is removed was listed as old and unreferenced, and then the table's claim was ours for a moment: no statement was
+//! between staging files and committing them, so whatever one had staged before is either in the head that is read then,
+//! and kept, or abandoned. Exports of the archiver stage files without the claim; none is under way from the listing to the
+//! last removal. Writers that know nothing of either have the age guard.
 
 use coldfront_program::progress::Progress;
 use std::collections::HashSet;
@@ -15,6 +16,7 @@ use coldfront_lake::place::Place;
 use futures::{StreamExt, TryStreamExt};
 use iceberg::spec::TableMetadata;
 
+use crate::claim::keep_exports_off;
 use crate::error::Result;
 use crate::failpoint;
 use crate::metrics;
@@ -64,6 +66,10 @@ struct Candidate {
 }
 
 pub async fn run(work: &mut Work<'_>, policy: &Policy, head: Loaded) -> Result<Outcome> {
+    let mut connection = work.claims().await?;
+    if !keep_exports_off(&mut connection, work.relation).await? {
+        return Ok(Outcome::nothing("left to the next pass, as an export of the archiver is under way"));
+    }
     let others = other_locations(work, &head.metadata).await?;
     // Listed before it is known what is referred to: what is committed in between was referred to all the time.
     let candidates = list(work, policy, &head.metadata, &others).await?;
@@ -82,7 +88,6 @@ pub async fn run(work: &mut Work<'_>, policy: &Policy, head: Loaded) -> Result<O
         return Ok(Outcome::nothing("nothing to do"));
     }
     // Our turn among the writers, then the head as it is now.
-    let mut connection = work.claims().await?;
     let claim = work.claim(&mut connection).await?;
     let now = work.load().await?;
     claim.release().await?;

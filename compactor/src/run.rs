@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use coldfront_common::frame::Lake;
 use coldfront_lake::catalog::Catalog;
+use coldfront_lake::read::Cache;
 use coldfront_program::lake;
 use sqlx::PgConnection;
 
@@ -32,6 +33,8 @@ pub struct Session<'a> {
     pub lake: Lake,
     pub catalog: Arc<Catalog>,
     pub locations: Locations,
+    /// What one task or round has read, the next need not.
+    pub cache: Arc<Cache>,
 }
 
 impl<'a> Session<'a> {
@@ -39,7 +42,7 @@ impl<'a> Session<'a> {
         let mut connection = db::connect(settings).await?;
         let lake = lake::read(&mut connection).await?;
         let catalog = Arc::new(Catalog::new(&lake)?);
-        Ok(Self { settings, connection, lake, catalog, locations: Locations::default() })
+        Ok(Self { settings, connection, lake, catalog, locations: Locations::default(), cache: Arc::default() })
     }
 
     /// Settings and credentials may have changed since.
@@ -48,6 +51,7 @@ impl<'a> Session<'a> {
         self.locations = Locations::default();
         if lake != self.lake {
             self.catalog = Arc::new(Catalog::new(&lake)?);
+            self.cache = Arc::default();
             self.lake = lake;
         }
         Ok(())
@@ -112,8 +116,8 @@ impl Session<'_> {
         ::metrics::counter!(metrics::RUNS_TOTAL, &labels).increment(1);
         let catalog = Arc::clone(&self.catalog);
         let before = catalog.requests();
-        let locations = Arc::clone(&self.locations);
-        let work = Work::begin(relation, self.settings, &self.lake, catalog, locations, dry_run).await;
+        let (locations, cache) = (Arc::clone(&self.locations), Arc::clone(&self.cache));
+        let work = Work::begin(relation, self.settings, &self.lake, catalog, locations, cache, dry_run).await;
         let (outcome, requests) = match work {
             Err(error) => (Err(error), 0),
             Ok(mut work) => {

@@ -19,7 +19,8 @@ pub async fn run(settings: &Settings) -> Result<()> {
     let mut rows = vec![HEADER.map(str::to_owned)];
     for relation in session.relations().await? {
         let (catalog, locations) = (Arc::clone(&session.catalog), Arc::clone(&session.locations));
-        let work = Work::begin(&relation, settings, &session.lake, catalog, locations, true).await?;
+        let cache = Arc::clone(&session.cache);
+        let work = Work::begin(&relation, settings, &session.lake, catalog, locations, cache, true).await?;
         let (head, args) = (work.load().await?, PolicyArgs::default());
         let policy = Policy::new(&args, &relation.configured, &head.metadata)?;
         let seen = State::load(&work, &policy, head).await?;

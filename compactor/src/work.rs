@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use coldfront_common::frame::{Lake, Storage};
 use coldfront_lake::catalog::{Catalog, Loaded, TableId};
-use coldfront_lake::read::Reader;
+use coldfront_lake::read::{Cache, Reader};
 use coldfront_lake::store::Stores;
 use coldfront_program::claim::Claim;
 use sqlx::{Connection, PgConnection};
@@ -61,6 +61,7 @@ impl<'a> Work<'a> {
         lake: &Lake,
         catalog: Arc<Catalog>,
         locations: Locations,
+        cache: Arc<Cache>,
         dry_run: bool,
     ) -> Result<Self> {
         let delegates = matches!(lake.storage, Some(Storage::Vended { .. }));
@@ -73,7 +74,7 @@ impl<'a> Work<'a> {
             settings,
             catalog,
             locations,
-            reader: Arc::new(Reader::new(Arc::new(Stores::new(lake, vended)))),
+            reader: Arc::new(Reader::new(Arc::new(Stores::new(lake, vended)), cache)),
             jobs: settings.jobs,
             dry_run,
             measured: None,

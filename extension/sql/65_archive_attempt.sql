@@ -191,7 +191,8 @@ END
 $$;
 
 -- Begins an export in a REPEATABLE READ transaction: one snapshot says what is copied and which captured changes it holds
--- already. Returns the snapshot's name for the sessions that read.
+-- already. Returns the snapshot's name for the sessions that read. Until its end, what is staged for the table and not
+-- committed yet is safe from the compactor's orphan task, which takes the same lock alone.
 CREATE FUNCTION coldfront._attempt_snapshot(p_attempt bigint) RETURNS text
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -202,11 +203,30 @@ BEGIN
         RAISE EXCEPTION 'coldfront: an export needs a REPEATABLE READ transaction' USING ERRCODE = '25001';
     END IF;
     v := coldfront._attempt(p_attempt);
+    PERFORM pg_advisory_xact_lock_shared(coldfront._staging_key(v.iceberg_table));
     FOREACH v_leaf IN ARRAY (v.a).leaves LOOP
         EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', v_leaf);
     END LOOP;
     EXECUTE format('DELETE FROM %s', v.capture);
     RETURN pg_export_snapshot();
+END
+$$;
+
+CREATE FUNCTION coldfront._staging_key(p_ref text) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+    SELECT hashtextextended('coldfront_staging:' || p_ref, 0);
+$$;
+
+-- Takes part in an export: the partitions' locks are this session's too. It does not wait for them, as whoever waits for an
+-- exclusive one waits for the session with the snapshot, which waits for this one.
+CREATE FUNCTION coldfront._attempt_join(p_attempt bigint) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    v_leaf regclass;
+BEGIN
+    FOREACH v_leaf IN ARRAY (SELECT leaves FROM coldfront.archive_attempt WHERE attempt_id = p_attempt) LOOP
+        EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE NOWAIT', v_leaf);
+    END LOOP;
 END
 $$;
 
@@ -219,22 +239,28 @@ CREATE FUNCTION coldfront._attempt_pieces(p_attempt bigint, p_jobs int, p_min bi
 DECLARE
     v         record := coldfront._attempt(p_attempt);
     v_columns text;
+    v_missing bigint;
     v_leaf    record;
     v_page    bigint := current_setting('block_size')::bigint;
     v_step    bigint;
     v_from    bigint;
 BEGIN
-    SELECT string_agg(quote_ident(h.name) || CASE WHEN h.type <> c.type THEN format('::%s AS %I', c.type, h.name) ELSE '' END, ', ' ORDER BY h."position")
-      INTO STRICT v_columns FROM coldfront._columns(v.root) AS h JOIN coldfront._columns(v.cold::regclass) AS c USING (name);
+    SELECT string_agg(quote_ident(name) || CASE WHEN h.type <> c.type THEN format('::%s AS %I', c.type, name) ELSE '' END, ', ' ORDER BY h."position"),
+           count(*) FILTER (WHERE h.name IS NULL OR c.name IS NULL)
+      INTO STRICT v_columns, v_missing FROM coldfront._columns(v.root) AS h FULL JOIN coldfront._columns(v.cold::regclass) AS c USING (name);
+    IF v_missing > 0 THEN
+        RAISE EXCEPTION 'coldfront: hot and cold rows of %.% have different columns', quote_ident((v.a).schema_name), quote_ident((v.a).table_name)
+            USING ERRCODE = '55000';
+    END IF;
     FOR v_leaf IN
-        SELECT c.oid::regclass AS relation, a.amname = 'heap' AS is_heap, pg_relation_size(c.oid) / v_page AS pages,
-               CASE WHEN abs(s.correlation) < 0.9 THEN format(' ORDER BY %I', v.key_column) ELSE '' END AS sorting
+        SELECT c.oid::regclass AS relation, a.amname = 'heap' AS is_heap, pg_relation_size(c.oid) / v_page AS pages, pg_table_size(c.oid) AS bytes,
+               CASE WHEN coalesce(abs(s.correlation), 0) < 0.9 THEN format(' ORDER BY %I', v.key_column) ELSE '' END AS sorting
           FROM unnest((v.a).leaves) AS l
           JOIN pg_class c ON c.oid = l JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_am a ON a.oid = c.relam
           LEFT JOIN pg_stats s ON (s.schemaname, s.tablename, s.attname) = (n.nspname, c.relname, v.key_column)
          ORDER BY pages DESC
     LOOP
-        v_step := ceil(v_leaf.pages / greatest(ceil(v_leaf.pages * v_page / p_max::numeric), least(p_jobs, v_leaf.pages * v_page / p_min), 1))::bigint;
+        v_step := greatest(ceil(v_leaf.pages / greatest(ceil(v_leaf.bytes / p_max::numeric), least(p_jobs, v_leaf.bytes / p_min), 1)), 1)::bigint;
         v_from := 0;
         LOOP
             RETURN NEXT format('SELECT %s FROM %s', v_columns, v_leaf.relation)
@@ -252,8 +278,13 @@ $$;
 
 -- Notes that the range is in Iceberg; in the transaction whose snapshot was copied.
 CREATE FUNCTION coldfront._attempt_exported(p_attempt bigint, p_rows bigint) RETURNS void
-    LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    UPDATE coldfront.archive_attempt SET phase = 'exported', row_count = p_rows WHERE attempt_id = p_attempt;
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE coldfront.archive_attempt SET phase = 'exported', row_count = p_rows WHERE attempt_id = p_attempt AND phase = 'watching';
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'coldfront: attempt % is not being exported', p_attempt USING ERRCODE = '55000';
+    END IF;
+END
 $$;
 
 CREATE FUNCTION coldfront._fetch_arrow(p_cursor text, p_max_bytes int) RETURNS bytea

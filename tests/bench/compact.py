@@ -3,7 +3,7 @@
     compact.py [rewrite|job|query|expire|all]    BENCH_FILES, BENCH_FILE_ROWS, BENCH_SNAPSHOTS, BENCH_OBJECTS, BENCH_ROUNDS
 
 rewrite  rows per second of a compaction against DuckDB reading and writing the same small Parquet files in the same store
-job      seconds and requests of compacting five files, in a program that runs already
+job      seconds and requests of compacting five files, by `run` and by `serve`, which has read the manifests of four already
 query    a filtered aggregate through PostgreSQL on the fragmented table against the compacted one
 expire   seconds and memory of expiring snapshots and of finding orphans among objects
 Prints a table and writes JSON under .local/bench/.
@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
 import foreign  # noqa: E402
 import lake  # noqa: E402
-from compact import Compactor, Shape  # noqa: E402
+from compact import Compactor, Serving, Shape  # noqa: E402
 from pyiceberg.schema import Schema  # noqa: E402
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestampType  # noqa: E402
 from stack import LOCAL, Stack  # noqa: E402
@@ -97,24 +97,28 @@ def rewrite(stack: Stack, compactor: Compactor) -> list[dict]:
 
 
 def job(stack: Stack, compactor: Compactor) -> list[dict]:
-    """`serve` finds the five files of one append, and of five."""
+    """The five files of one append, of five, and of five that were made while `serve` looked on."""
     out = []
-    for label, appends in (("one manifest", 1), ("five manifests", 5)):
-        name = f"job_{appends}"
+    for number, (label, appends) in enumerate((("one manifest", 1), ("five manifests", 5), ("five manifests, serve", 5))):
+        name, serves = f"job_{number}", label.endswith("serve")
         catalog = lake.catalog(stack.environment())
         catalog.create_namespace_if_not_exists("b")
         table = catalog.create_table(("b", name), COLUMNS, properties={"format-version": "2"})
         with stack.connect() as db:
             foreign.register(db, "b", name)
         if appends == 1:
-            paths = []
-            for at in range(5):
-                paths.append(part(table, rows(at * 100, 100)))
-            table.add_files(paths)
-        else:
+            table.add_files([part(table, rows(at * 100, 100)) for at in range(5)])
+            said = logged(compactor.compact(f"b.{name}").stderr)
+        elif not serves:
             for at in range(5):
                 table.append(rows(at * 100, 100))
-        said = logged(compactor.compact(f"b.{name}").stderr)
+            said = logged(compactor.compact(f"b.{name}").stderr)
+        else:
+            with Serving(compactor) as serving:
+                for at in range(5):
+                    table.append(rows(at * 100, 100))
+                    serving.look(f"b.{name}")
+                said = next(said for said in serving.rounds(f"b.{name}") if "5 files became 1" in said["message"])
         assert Shape(stack.environment(), "b", name).data_files == 1, said
         out.append({"what": f"five files, {label}: seconds", "against": "goal", "ours": said["seconds"], "other": 1.0,
                     "ratio": 1.0 / said["seconds"], "goal": 1.0})  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -72,6 +73,35 @@ class Paused:
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(30)
+
+
+class Serving:
+    """`serve`, which compacts every second."""
+
+    def __init__(self, compactor: Compactor):
+        config = compactor.directory / "serve.toml"
+        config.write_text('[compactor.schedule]\ncompact = "* * * * * *"\n')
+        self.log = compactor.directory / "serve.log"
+        with open(self.log, "w") as out:
+            command = compactor.command("--config", str(config), "serve")
+            self.process = subprocess.Popen(command, stdout=out, stderr=out, env=compactor.environment())
+
+    def rounds(self, table: str) -> list[dict]:
+        """What it said of each round over a table that succeeded."""
+        lines = [json.loads(line)["fields"] for line in self.log.read_text().splitlines(keepends=True) if line.endswith("}\n")]
+        return [fields for fields in lines if fields.get("table") == table and "requests" in fields]
+
+    def look(self, table: str) -> None:
+        """Waits for a round that began after this call."""
+        before = len(self.rounds(table))
+        wait_until("two rounds to end", lambda: len(self.rounds(table)) >= before + 2, 30, self.log)
+
+    def __enter__(self) -> "Serving":
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.process.terminate()
+        assert self.process.wait(10) == 0
 
 
 class Shape:

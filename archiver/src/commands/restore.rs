@@ -48,6 +48,7 @@ pub async fn run(args: &Restore, settings: &Settings) -> Result<()> {
         .execute(&mut connection)
         .await
         .during(format!("{what}: the rows are back; removing them from Iceberg is left to the next run"))?;
+    lock::give_back(&mut connection, &table).await;
     println!("restored {rows} rows of {table} to {} partitions", partitions.unwrap_or(0));
     println!("the next run archives them again unless the hot period covers them: see `set --hot-period`");
     Ok(())

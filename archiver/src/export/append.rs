@@ -10,21 +10,25 @@ use sqlx::{Postgres, Transaction};
 use super::{Export, WHAT};
 use crate::cold::{COMMIT_TRIES, Cold};
 use crate::db::During;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Commits the files, or removes them. The claim ends with the transaction.
 pub async fn commit(export: &Export, transaction: &mut Transaction<'_, Postgres>, files: Vec<NewFile>) -> Result<()> {
-    let outcome = try_commit(export, transaction, &files).await;
-    match &outcome {
-        Ok(()) => {}
-        // They may be part of the table.
-        Err(Error::Lake(error)) if !error.is_refusal() => {}
-        Err(_) => export.remove(&files).await,
+    let mut in_doubt = false;
+    let outcome = try_commit(export, transaction, &files, &mut in_doubt).await;
+    // Where the catalog did not say no, they may be part of the table.
+    if outcome.is_err() && !in_doubt {
+        export.remove(&files).await;
     }
     outcome
 }
 
-async fn try_commit(export: &Export, transaction: &mut Transaction<'_, Postgres>, files: &[NewFile]) -> Result<()> {
+async fn try_commit(
+    export: &Export,
+    transaction: &mut Transaction<'_, Postgres>,
+    files: &[NewFile],
+    in_doubt: &mut bool,
+) -> Result<()> {
     let Cold { reference, table, catalog, reader, .. } = &export.cold;
     sqlx::query("SELECT coldfront._claim_iceberg_external($1)")
         .bind(reference)
@@ -36,8 +40,7 @@ async fn try_commit(export: &Export, transaction: &mut Transaction<'_, Postgres>
         if head.metadata.current_schema_id() != export.cold.head.metadata.current_schema_id()
             || head.metadata.default_partition_spec_id() != export.cold.head.metadata.default_partition_spec_id()
         {
-            let message = format!("columns or partitioning of {table} changed during the export");
-            return Err(LakeError::Conflict { what: message }.into());
+            return Err(LakeError::Conflict { what: format!("the columns or the partitioning of {table}") }.into());
         }
         let manifests = head_manifests(reader, &head.metadata).await?;
         let change = Change {
@@ -59,7 +62,10 @@ async fn try_commit(export: &Export, transaction: &mut Transaction<'_, Postgres>
             Err(LakeError::Conflict { .. }) if attempt < COMMIT_TRIES => {
                 tracing::info!(%table, "the head moved; committing again")
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                *in_doubt = !error.is_refusal();
+                return Err(error.into());
+            }
         }
     }
     Ok(())

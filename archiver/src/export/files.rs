@@ -35,6 +35,8 @@ const WAITING_BYTES: usize = 128 * 1024 * 1024;
 const OPEN_MAX: usize = 8;
 /// Stretches of rows of one partition in a batch, above which its rows are brought together first.
 const STRETCHES_MAX: usize = 64;
+/// Rows that are fewer than this part of their batch are copied out of it.
+const SMALL_PART: usize = 4;
 const WHAT: &str = "cannot prepare rows for Parquet";
 
 /// Writes pieces until there is none left. Returns the files; none stays where it fails.
@@ -91,16 +93,16 @@ impl<'a> Files<'a> {
 
     async fn write_all(&mut self) -> Result<()> {
         let mut pieces = rows::pieces(self.export);
-        while let Some(read) = pieces.recv().await {
-            match read? {
+        loop {
+            match pieces.next().await? {
                 Read::Batch { rows, bytes } => self.write(&rows, bytes).await?,
-                Read::EndOfPiece => self.close(0).await?,
+                Read::EndOfPiece => self.close_all().await?,
+                Read::End => return Ok(()),
             }
             if self.export.stop.load(Relaxed) {
                 return Err(Error::Stopped);
             }
         }
-        Ok(())
     }
 
     async fn write(&mut self, batch: &RecordBatch, bytes: usize) -> Result<()> {
@@ -118,7 +120,7 @@ impl<'a> Files<'a> {
                 let at = if is_full { self.open.len() - 1 } else { at };
                 self.open[at].flush(self.key).await?;
                 if self.open[at].output.bytes() >= FILE_BYTES {
-                    self.close_one(at).await?;
+                    self.close(at).await?;
                 }
             }
         }
@@ -168,7 +170,10 @@ impl<'a> Files<'a> {
         let mut out = Vec::with_capacity(stretches.len());
         for stretch in stretches {
             let tuple = tuple(partitioning, &values.slice(stretch.start, 1))?;
-            out.push((tuple, batch.slice(stretch.start, stretch.len())));
+            let rows = batch.slice(stretch.start, stretch.len());
+            // A few rows that wait must not keep the whole batch in memory.
+            let is_small = rows.num_rows() * SMALL_PART < batch.num_rows();
+            out.push((tuple, if is_small { copied(&rows)? } else { rows }));
         }
         Ok(out)
     }
@@ -201,7 +206,7 @@ impl<'a> Files<'a> {
             }
             None => {
                 if self.open.len() >= OPEN_MAX {
-                    self.close_one(0).await?;
+                    self.close(0).await?;
                 }
                 let name = format!("{}.parquet", uuid::Uuid::new_v4());
                 let url = place::join(&writable::data_dir(&self.export.cold.head.metadata), &name);
@@ -213,20 +218,24 @@ impl<'a> Files<'a> {
         self.open.last_mut().ok_or_else(|| Error::Protocol("no file is open".to_owned()))
     }
 
-    /// Closes the files from position `from` on.
-    async fn close(&mut self, from: usize) -> Result<()> {
-        while self.open.len() > from {
-            self.close_one(from).await?;
+    async fn close_all(&mut self) -> Result<()> {
+        while !self.open.is_empty() {
+            self.close(0).await?;
         }
         Ok(())
     }
 
-    async fn close_one(&mut self, at: usize) -> Result<()> {
+    async fn close(&mut self, at: usize) -> Result<()> {
         self.open[at].flush(self.key).await?;
         let file = self.open.remove(at);
         let written = file.output.finish().await?;
-        let described = data_file::describe(&written, &file.partition, &self.export.cold.head.metadata, None)?;
-        self.done.push(NewFile { file: described, spec_id: file.partition.spec_id });
+        match data_file::describe(&written, &file.partition, &self.export.cold.head.metadata, None) {
+            Ok(file_entry) => self.done.push(NewFile { file: file_entry, spec_id: file.partition.spec_id }),
+            Err(error) => {
+                let _ = self.export.cold.reader.stores().remove(&[written.url]).await;
+                return Err(error.into());
+            }
+        }
         Ok(())
     }
 }
@@ -250,6 +259,11 @@ impl OpenFile {
         drop(all);
         Ok(self.output.write(&sorted).await?)
     }
+}
+
+fn copied(rows: &RecordBatch) -> Result<RecordBatch> {
+    let all = UInt32Array::from_iter_values(0..rows.num_rows() as u32);
+    Ok(take_record_batch(rows, &all).in_arrow(WHAT)?)
 }
 
 /// A partition tuple of one row.

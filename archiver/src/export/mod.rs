@@ -11,9 +11,11 @@ mod rows;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use coldfront_lake::commit::NewFile;
-use sqlx::Connection;
+use coldfront_lake::writable;
+use sqlx::{Connection, PgConnection};
 use tokio::task::JoinSet;
 
 use crate::cold::Cold;
@@ -24,10 +26,16 @@ use crate::pass::table::Work;
 use crate::settings::Settings;
 
 const WHAT: &str = "exporting to Iceberg";
+/// A copy takes as long as it takes, and each session waits for others meanwhile.
+const NO_TIMEOUTS: &str = "SELECT set_config(name, '0', true) FROM pg_settings \
+     WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')";
+/// How often a connection that only waits is used, so that nothing on its way takes it for dead.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// What the workers of an export share.
 struct Export {
     settings: Settings,
+    attempt: i64,
     /// Of the transaction whose snapshot they read.
     snapshot: String,
     cold: Cold,
@@ -56,9 +64,9 @@ impl Export {
 /// Exports an attempt's range. Returns the rows.
 pub async fn run(work: &mut Work<'_>, attempt: i64) -> Result<u64> {
     let cold = Cold::open(work).await?;
+    writable::check(&cold.table.to_string(), &cold.head.metadata)?;
     let mut transaction = work.connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ").await.during(WHAT)?;
-    // It only waits while the workers read.
-    sqlx::query("SET LOCAL idle_in_transaction_session_timeout = 0").execute(&mut *transaction).await.during(WHAT)?;
+    sqlx::query(NO_TIMEOUTS).execute(&mut *transaction).await.during(WHAT)?;
     let snapshot: String = sqlx::query_scalar("SELECT coldfront._attempt_snapshot($1)")
         .bind(attempt)
         .fetch_one(&mut *transaction)
@@ -73,12 +81,13 @@ pub async fn run(work: &mut Work<'_>, attempt: i64) -> Result<u64> {
     let workers = work.settings.export_jobs.min(pieces.len());
     let export = Arc::new(Export {
         settings: work.settings.clone(),
+        attempt,
         snapshot,
         cold,
         pieces: Mutex::new(pieces.into()),
         stop: AtomicBool::new(false),
     });
-    let files = write(&export, workers).await?;
+    let files = write_watching(&export, workers, &mut transaction).await?;
     let rows: u64 = files.iter().map(|new| new.file.record_count()).sum();
     failpoint::reach(failpoint::EXPORTING).await;
     if !files.is_empty() {
@@ -93,6 +102,24 @@ pub async fn run(work: &mut Work<'_>, attempt: i64) -> Result<u64> {
         .during(WHAT)?;
     transaction.commit().await.during(WHAT)?;
     Ok(rows)
+}
+
+/// [`write`], while the transaction with the snapshot is kept alive. Without it, the work is in vain.
+async fn write_watching(export: &Arc<Export>, workers: usize, transaction: &mut PgConnection) -> Result<Vec<NewFile>> {
+    let mut writing = std::pin::pin!(write(export, workers));
+    loop {
+        let lost = tokio::select! {
+            written = &mut writing => return written,
+            () = tokio::time::sleep(KEEP_ALIVE) => sqlx::query("SELECT 1").execute(&mut *transaction).await.err(),
+        };
+        if let Some(lost) = lost {
+            export.stop.store(true, Relaxed);
+            if let Ok(files) = writing.await {
+                export.remove(&files).await;
+            }
+            return Err(lost).during(WHAT)?;
+        }
+    }
 }
 
 /// Reads and writes all pieces. Where one fails, nothing stays.

@@ -9,8 +9,9 @@ use coldfront_common::quote::literal;
 use coldfront_lake::InArrow;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::JoinHandle;
 
-use super::{Export, WHAT};
+use super::{Export, NO_TIMEOUTS, WHAT};
 use crate::db::{self, During};
 use crate::error::{Error, Result};
 
@@ -23,21 +24,47 @@ const SORT_MEMORY: &str = "64MB";
 
 /// Rows, or the end of a piece.
 pub enum Read {
-    Batch { rows: RecordBatch, bytes: usize },
+    Batch {
+        rows: RecordBatch,
+        bytes: usize,
+    },
     EndOfPiece,
+    /// Of all pieces.
+    End,
+}
+
+/// A reader in the background, which ends with this.
+pub struct Reading {
+    rows: Receiver<Result<Read>>,
+    task: JoinHandle<()>,
+}
+
+impl Reading {
+    /// What comes next. A reader that is gone without having come to the end has failed.
+    pub async fn next(&mut self) -> Result<Read> {
+        self.rows
+            .recv()
+            .await
+            .unwrap_or_else(|| Err(Error::Protocol("the reader of a partition ended early".to_owned())))
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 /// Reads pieces in the background until there is none left.
-pub fn pieces(export: &Arc<Export>) -> Receiver<Result<Read>> {
-    let (sender, receiver) = channel(AHEAD);
+pub fn pieces(export: &Arc<Export>) -> Reading {
+    let (sender, rows) = channel(AHEAD);
     let export = Arc::clone(export);
-    tokio::spawn(async move {
-        if let Err(error) = read_all(&export, &sender).await {
-            // Nobody waits for it any more if the writer failed first.
-            let _ = sender.send(Err(error)).await;
-        }
+    let task = tokio::spawn(async move {
+        let last = read_all(&export, &sender).await.map(|()| Read::End);
+        // Nobody waits for it any more if the writer failed first.
+        let _ = sender.send(last).await;
     });
-    receiver
+    Reading { rows, task }
 }
 
 async fn read_all(export: &Export, sender: &Sender<Result<Read>>) -> Result<()> {
@@ -46,9 +73,17 @@ async fn read_all(export: &Export, sender: &Sender<Result<Read>>) -> Result<()> 
     let mut transaction = connection.begin_with(begin).await.during(WHAT)?;
     let snapshot = format!("SET TRANSACTION SNAPSHOT {}", literal(&export.snapshot));
     sqlx::raw_sql(AssertSqlSafe(snapshot)).execute(&mut *transaction).await.during(WHAT)?;
-    // The reader waits in its transaction whenever the writer is slower.
-    let settings = format!("SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL work_mem = '{SORT_MEMORY}'");
-    sqlx::raw_sql(AssertSqlSafe(settings)).execute(&mut *transaction).await.during(WHAT)?;
+    sqlx::query("SELECT coldfront._attempt_join($1)")
+        .bind(export.attempt)
+        .execute(&mut *transaction)
+        .await
+        .during(WHAT)?;
+    sqlx::query(NO_TIMEOUTS).execute(&mut *transaction).await.during(WHAT)?;
+    sqlx::query("SELECT set_config('work_mem', $1, true)")
+        .bind(SORT_MEMORY)
+        .execute(&mut *transaction)
+        .await
+        .during(WHAT)?;
     while let Some(query) = export.next_piece() {
         if !read(&mut transaction, &query, sender).await? {
             return Ok(());

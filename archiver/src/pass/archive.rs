@@ -64,7 +64,7 @@ fn warn(work: &Work<'_>, upper: &str, error: &Error) {
 
 /// Iceberg and heap differ, or somebody else was quicker.
 fn may_repeat(error: &Error) -> bool {
-    matches!(error.sqlstate().as_deref(), Some("XX001" | "40001" | "40P01"))
+    matches!(error.sqlstate().as_deref(), Some("XX001" | "40001" | "40P01" | "55P03"))
         || matches!(error, Error::Lake(LakeError::Conflict { .. }))
 }
 

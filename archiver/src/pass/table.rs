@@ -42,25 +42,31 @@ pub async fn run(lifecycle: &Lifecycle, settings: &Settings) -> Result<Outcome> 
     if !lock::take(&mut work.connection, &work.table).await? {
         return Ok(Outcome::Elsewhere);
     }
-    premake(&mut work).await?;
+    let outcome = perform(&mut work, lifecycle).await;
+    lock::give_back(&mut work.connection, &work.table).await;
+    outcome
+}
+
+async fn perform(work: &mut Work<'_>, lifecycle: &Lifecycle) -> Result<Outcome> {
+    premake(work).await?;
     if lifecycle.hot_period.is_none() {
-        let expired = if lifecycle.retention_period.is_some() { expire::partitions(&mut work).await? } else { 0 };
+        let expired = if lifecycle.retention_period.is_some() { expire::partitions(work).await? } else { 0 };
         work.partitions("expired", expired);
         return Ok(Outcome::Done);
     }
-    convert(&mut work).await?;
+    convert(work).await?;
     // What cannot be finished is told at the end: new ranges do not depend on it.
-    let mut trouble = archive::finish_earlier(&mut work).await?;
-    while let Some(upper) = next_cutoff(&mut work, None).await? {
-        let archived = archive::range(&mut work, &upper).await?;
+    let mut trouble = archive::finish_earlier(work).await?;
+    while let Some(upper) = next_cutoff(work, None).await? {
+        let archived = archive::range(work, &upper).await?;
         work.partitions("archived", archived.partitions);
         trouble.extend(archived.kept);
     }
-    report_lag(&mut work).await?;
-    trouble.extend(stranded(&mut work).await?);
-    purge_invisible(&mut work).await?;
+    report_lag(work).await?;
+    trouble.extend(stranded(work).await?);
+    purge_invisible(work).await?;
     if lifecycle.retention_period.is_some() {
-        expire::cold_rows(&mut work).await?;
+        expire::cold_rows(work).await?;
     }
     if trouble.is_empty() { Ok(Outcome::Done) } else { Err(Error::Kept(trouble.join("; "))) }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use iceberg::spec::TableMetadata;
 use object_store::buffered::BufWriter;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, ArrowWriterOptions, compute_leaves};
+use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, ArrowWriterOptions};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::bloom_filter::Sbbf;
 use parquet::column::writer::ColumnCloseResult;
@@ -18,17 +18,19 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::ChunkReader;
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::SchemaDescriptor;
+use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 use tokio::io::AsyncWriteExt;
 
 use crate::error::{InParquet, LakeError, Result};
+use crate::row_group::RowGroup;
 use crate::store::Stores;
 
 /// A row group of decoded rows ends at either.
 pub const ROW_GROUP_ROWS: usize = 245_760;
 const ROW_GROUP_BYTES: usize = 64 * 1024 * 1024;
-/// A column of a row group gives its dictionary up when it is larger.
-const DICTIONARY_BYTES: usize = 256 * 1024;
+/// Largest dictionary of a column of numbers: most that have more values than this are keys or times, which it does not
+/// make smaller.
+const NUMBERS_DICTIONARY_BYTES: usize = 256 * 1024;
 
 /// What files are compressed with unless something says otherwise.
 pub fn zstd() -> Compression {
@@ -59,13 +61,15 @@ pub struct Shape {
 
 pub struct Output {
     pub url: String,
+    stores: Arc<Stores>,
     shape: Shape,
     buffer: Buffer,
     writer: SerializedFileWriter<Buffer>,
     factory: ArrowRowGroupWriterFactory,
     upload: BufWriter,
-    row_group: Option<Vec<ArrowColumnWriter>>,
-    row_group_rows: usize,
+    /// Nothing can be sent or aborted any more.
+    is_shut: bool,
+    row_group: Option<RowGroup>,
     row_groups: usize,
     /// Bytes of finished row groups.
     written: u64,
@@ -101,17 +105,18 @@ impl Buffer {
 }
 
 impl Output {
-    pub fn create(stores: &Stores, url: String, shape: Shape) -> Result<Self> {
-        let properties = WriterProperties::builder()
+    pub fn create(stores: &Arc<Stores>, url: String, shape: Shape) -> Result<Self> {
+        let mut properties = WriterProperties::builder()
             .set_compression(shape.compression)
             .set_created_by(concat!("coldfront ", env!("CARGO_PKG_VERSION")).to_owned())
             // Page indexes are read by few and cost a request each; chunk statistics are what everybody prunes by.
             .set_statistics_enabled(EnabledStatistics::Chunk)
-            // A dictionary that large saves little, and costs much to find out.
-            .set_dictionary_page_size_limit(DICTIONARY_BYTES)
-            .set_offset_index_disabled(true)
-            .build();
-        let mut options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+            .set_offset_index_disabled(true);
+        for field in shape.arrow.fields().iter().filter(|field| field.data_type().primitive_width().is_some()) {
+            let path = ColumnPath::from(field.name().as_str());
+            properties = properties.set_column_dictionary_page_size_limit(path, NUMBERS_DICTIONARY_BYTES);
+        }
+        let mut options = ArrowWriterOptions::new().with_properties(properties.build()).with_skip_arrow_metadata(true);
         if let Some(parquet) = &shape.parquet {
             options = options.with_parquet_schema(parquet.clone());
         }
@@ -122,13 +127,14 @@ impl Output {
         let upload = stores.writer(&url)?;
         Ok(Self {
             url,
+            stores: Arc::clone(stores),
             shape,
             buffer,
             writer,
             factory,
             upload,
+            is_shut: false,
             row_group: None,
-            row_group_rows: 0,
             row_groups: 0,
             written: 0,
             rows: 0,
@@ -137,51 +143,41 @@ impl Output {
 
     /// Bytes of the file so far, about.
     pub fn bytes(&self) -> u64 {
-        let open = self.row_group.iter().flatten().map(ArrowColumnWriter::get_estimated_total_bytes).sum::<usize>();
-        self.written + open as u64
+        self.written + self.row_group.as_ref().map_or(0, RowGroup::encoded) as u64
     }
 
     pub async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut from = 0;
         while from < batch.num_rows() {
-            let length = (ROW_GROUP_ROWS - self.row_group_rows).min(batch.num_rows() - from);
-            self.encode(&batch.slice(from, length)).in_parquet(&format!("cannot write {}", self.url))?;
+            let what = format!("cannot write {}", self.url);
+            let group = match &mut self.row_group {
+                Some(group) => group,
+                None => {
+                    let columns = self.factory.create_column_writers(self.row_groups).in_parquet(&what)?;
+                    self.row_group.insert(RowGroup::begin(columns))
+                }
+            };
+            let length = (ROW_GROUP_ROWS - group.rows).min(batch.num_rows() - from);
+            group.write(&self.shape.arrow, &batch.slice(from, length)).await.in_parquet(&what)?;
             from += length;
-            let open = self.row_group.iter().flatten().map(ArrowColumnWriter::memory_size).sum::<usize>();
-            if self.row_group_rows >= ROW_GROUP_ROWS || open >= ROW_GROUP_BYTES {
+            self.rows += length as u64;
+            if group.rows >= ROW_GROUP_ROWS || group.memory() >= ROW_GROUP_BYTES {
                 self.end_row_group().await?;
             }
         }
         Ok(())
     }
 
-    fn encode(&mut self, batch: &RecordBatch) -> parquet::errors::Result<()> {
-        let columns = match &mut self.row_group {
-            Some(columns) => columns,
-            None => self.row_group.insert(self.factory.create_column_writers(self.row_groups)?),
-        };
-        let mut columns = columns.iter_mut();
-        for (field, column) in self.shape.arrow.fields().iter().zip(batch.columns()) {
-            for leaf in compute_leaves(field, column)? {
-                if let Some(writer) = columns.next() {
-                    writer.write(&leaf)?;
-                }
-            }
-        }
-        self.row_group_rows += batch.num_rows();
-        self.rows += batch.num_rows() as u64;
-        Ok(())
-    }
-
     async fn end_row_group(&mut self) -> Result<()> {
-        let Some(columns) = self.row_group.take() else { return Ok(()) };
+        let Some(group) = self.row_group.take() else { return Ok(()) };
         let what = format!("cannot write {}", self.url);
-        let mut group = self.writer.next_row_group().in_parquet(&what)?;
+        let columns = group.end().await.in_parquet(&what)?;
+        let mut out = self.writer.next_row_group().in_parquet(&what)?;
         for column in columns {
-            column.close().and_then(|chunk| chunk.append_to_row_group(&mut group)).in_parquet(&what)?;
+            column.append_to_row_group(&mut out).in_parquet(&what)?;
         }
-        group.close().in_parquet(&what)?;
-        (self.row_group_rows, self.row_groups) = (0, self.row_groups + 1);
+        out.close().in_parquet(&what)?;
+        self.row_groups += 1;
         self.send().await
     }
 
@@ -223,7 +219,7 @@ impl Output {
     /// Ends the file. Where that fails, nothing of it stays.
     pub async fn finish(mut self) -> Result<Written> {
         match self.complete().await {
-            Ok(written) => Ok(written),
+            Ok(metadata) => Ok(Written { url: self.url, metadata, bytes: self.written }),
             Err(error) => {
                 self.abort().await;
                 Err(error)
@@ -231,19 +227,25 @@ impl Output {
         }
     }
 
-    async fn complete(&mut self) -> Result<Written> {
+    async fn complete(&mut self) -> Result<ParquetMetaData> {
         self.end_row_group().await?;
         let metadata = self.writer.finish().in_parquet(&format!("cannot write {}", self.url))?;
         self.send().await?;
+        self.is_shut = true;
         self.upload.shutdown().await.map_err(|source| LakeError::Upload { what: self.url.clone(), source })?;
-        Ok(Written { url: self.url.clone(), metadata, bytes: self.written })
+        Ok(metadata)
     }
 
     /// Gives up; what was uploaded of it is removed.
     pub async fn abort(mut self) {
-        // A short file was not sent yet, and has nothing to abort.
-        if let Err(error) = self.upload.abort().await {
-            tracing::debug!(%error, url = %self.url, "cannot abort an upload");
+        let outcome = match self.is_shut {
+            // The store may have the object although it did not say so.
+            true => self.stores.remove(std::slice::from_ref(&self.url)).await.map(drop).map_err(|e| e.to_string()),
+            // A short file was not sent yet, and has nothing to abort.
+            false => self.upload.abort().await.map_err(|e| e.to_string()),
+        };
+        if let Err(error) = outcome {
+            tracing::debug!(%error, url = %self.url, "cannot remove what was uploaded");
         }
     }
 }

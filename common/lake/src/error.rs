@@ -38,6 +38,8 @@ pub enum LakeError {
     Upload { what: String, source: std::io::Error },
     #[error("{0}")]
     Refused(String),
+    #[error("a part of the work ended unexpectedly")]
+    Task(#[source] tokio::task::JoinError),
 }
 
 /// Says what was being done when Parquet failed.

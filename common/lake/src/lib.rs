@@ -15,6 +15,7 @@ mod oauth;
 mod percent;
 pub mod place;
 pub mod read;
+mod row_group;
 pub mod store;
 pub mod summary;
 pub mod writable;

@@ -30,6 +30,9 @@ const DELETES_AT_ONCE: usize = 16;
 const DELETE_BATCH: usize = 1000;
 /// Batches under way at once.
 const BATCHES_AT_ONCE: usize = 8;
+/// Parts of a long object, and how many are under way at once.
+const PART_BYTES: usize = 8 * 1024 * 1024;
+const PARTS_AT_ONCE: usize = 4;
 /// Objects of a page of a listing, to count requests by.
 const LIST_PAGE: u64 = 1000;
 /// XML API of Google Cloud Storage, which takes HMAC keys with S3's signatures.
@@ -98,7 +101,7 @@ impl Stores {
     pub fn writer(&self, url: &str) -> Result<BufWriter> {
         let (store, path) = self.locate(url)?;
         self.requests.fetch_add(1, Relaxed);
-        Ok(BufWriter::new(store, path).with_max_concurrency(2))
+        Ok(BufWriter::with_capacity(store, path, PART_BYTES).with_max_concurrency(PARTS_AT_ONCE))
     }
 
     /// Everything below a location, page by page, with the URL that leads to it.

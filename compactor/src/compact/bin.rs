@@ -106,7 +106,9 @@ impl Rewriter<'_> {
         let mut opened = futures::stream::iter(files)
             .map(move |file| {
                 let stores = Arc::clone(stores);
-                async move { Opened::open(&stores, &file).await }
+                // A task of its own, so that files arrive while others are written.
+                let opens = tokio::spawn(async move { Opened::open(&stores, &file).await });
+                async move { opens.await.map_err(Error::Task)? }
             })
             .buffered(OPENED_AHEAD)
             .enumerate();

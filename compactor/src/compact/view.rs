@@ -74,6 +74,7 @@ impl Viewer {
             let live = content.entries.iter().filter(|entry| entry.is_alive());
             let files: Vec<_> = live.map(|entry| Arc::new(self.file(entry, content.spec.spec_id()))).collect();
             found.insert(manifest.manifest_path.clone(), Arc::new(files));
+            reader.put_back(manifest, content);
         }
         drop(reads);
         found.extend(known);

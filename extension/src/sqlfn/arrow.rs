@@ -19,8 +19,8 @@ use crate::{
     pg::catalog,
 };
 
-/// Rows after which the size of the batch is looked at. A cursor cannot be stopped between two rows, and rows may be large.
-const ROWS_AT_ONCE: std::ffi::c_long = 128;
+/// Most rows after which the size of the batch is looked at: a cursor can be stopped between two fetches only.
+const ROWS_AT_ONCE: usize = 128;
 
 /// The next rows of a cursor, as an Arrow IPC stream with one batch of about `max_bytes`; NULL at its end.
 #[pg_extern]
@@ -31,15 +31,23 @@ fn _fetch_arrow(cursor: &str, max_bytes: i32) -> Option<Vec<u8>> {
     if portal.is_null() {
         Error::value("34000", format!("cursor \"{cursor}\" does not exist")).raise();
     }
+    let wanted = usize::try_from(max_bytes).unwrap_or(0);
+    if wanted == 0 {
+        Error::value(sqlstate::INVALID_PARAMETER, format!("a batch of {max_bytes} bytes has no rows")).raise();
+    }
     keep_large_buffers();
     let mut receiver = Receiver::new();
-    while receiver.bytes < usize::try_from(max_bytes).unwrap_or(0) {
+    while receiver.bytes < wanted {
+        // One row at first, then as many as seem to fit: rows may be large.
+        let fitting = (wanted - receiver.bytes) / (receiver.bytes / receiver.rows.max(1)).max(1);
+        let count = if receiver.rows == 0 { 1 } else { fitting.clamp(1, ROWS_AT_ONCE) };
         // SAFETY: the portal exists, and the receiver outlives the call. PostgreSQL checks that the portal returns rows.
         let fetched = unsafe {
             let destination = (&raw mut *receiver).cast::<pg_sys::DestReceiver>();
-            pg_sys::PortalRunFetch(portal, pg_sys::FetchDirection::FETCH_FORWARD, ROWS_AT_ONCE, destination)
+            let forward = pg_sys::FetchDirection::FETCH_FORWARD;
+            pg_sys::PortalRunFetch(portal, forward, count as std::ffi::c_long, destination)
         };
-        if fetched < ROWS_AT_ONCE as u64 {
+        if fetched < count as u64 {
             break;
         }
     }
@@ -49,13 +57,15 @@ fn _fetch_arrow(cursor: &str, max_bytes: i32) -> Option<Vec<u8>> {
 /// Lets the C allocator keep buffers of several megabytes, which are wanted again in a moment: given back and fetched
 /// anew, their page faults cost as much as the rows.
 fn keep_large_buffers() {
-    const KEPT_BYTES: i32 = 64 * 1024 * 1024;
+    /// The most that glibc takes.
+    const KEPT_BYTES: i32 = 32 * 1024 * 1024;
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        // SAFETY: sets two numbers of this process's allocator.
+        // SAFETY: sets numbers of this process's allocator. Without the first, the second would only do harm.
         unsafe {
-            libc::mallopt(libc::M_MMAP_THRESHOLD, KEPT_BYTES);
-            libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * KEPT_BYTES);
+            if libc::mallopt(libc::M_MMAP_THRESHOLD, KEPT_BYTES) == 1 {
+                libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * KEPT_BYTES);
+            }
         }
     });
 }

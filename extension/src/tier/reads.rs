@@ -373,7 +373,7 @@ unsafe fn one_more_row(
         let found = pg_sys::makeBoolConst(true, false).cast();
         (*query).targetList = node::list([pg_sys::makeTargetEntry(found, 1, node::c_string("found"), false)]);
         quals::restrict(query, node::copy(condition));
-        (*query).limitOffset = node::copy(limit);
+        (*query).limitOffset = or_all(limit);
         let one = pg_sys::Datum::from(1i64);
         (*query).limitCount = pg_sys::makeConst(pg_sys::INT8OID, -1, pg_sys::InvalidOid, 8, one, false, true).cast();
         (*query).limitOption = pg_sys::LimitOption::LIMIT_OPTION_COUNT;
@@ -382,6 +382,21 @@ unsafe fn one_more_row(
         (*link).subselect = query.cast();
         (*link).location = -1;
         link.cast()
+    }
+}
+
+/// A limit of NULL is none: as many rows as there can be.
+unsafe fn or_all(limit: *mut pg_sys::Node) -> *mut pg_sys::Node {
+    // SAFETY: both alternatives are of type bigint.
+    unsafe {
+        let all = pg_sys::Datum::from(i64::MAX);
+        let all: *mut pg_sys::Node =
+            pg_sys::makeConst(pg_sys::INT8OID, -1, pg_sys::InvalidOid, 8, all, false, true).cast();
+        let either: *mut pg_sys::CoalesceExpr = node::make(pg_sys::NodeTag::T_CoalesceExpr);
+        (*either).coalescetype = pg_sys::INT8OID;
+        (*either).args = node::list([node::copy(limit), all]);
+        (*either).location = -1;
+        either.cast()
     }
 }
 

@@ -1,0 +1,99 @@
+//! Encodes a row group, each column in a task of its own: cores share the work, and the next rows are read meanwhile.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowLeafColumn, compute_leaves};
+use parquet::errors::{ParquetError, Result};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// Batches that wait for a column's task.
+const WAITING_MAX: usize = 1;
+
+pub struct RowGroup {
+    columns: Vec<Column>,
+    pub rows: usize,
+}
+
+struct Column {
+    batches: mpsc::Sender<ArrowLeafColumn>,
+    task: JoinHandle<Result<ArrowColumnChunk>>,
+    sizes: Arc<Sizes>,
+}
+
+/// Of a column as far as it is encoded.
+#[derive(Default)]
+struct Sizes {
+    memory: AtomicUsize,
+    encoded: AtomicUsize,
+}
+
+impl RowGroup {
+    pub fn begin(columns: Vec<ArrowColumnWriter>) -> Self {
+        Self { columns: columns.into_iter().map(Column::begin).collect(), rows: 0 }
+    }
+
+    pub async fn write(&mut self, schema: &Schema, batch: &RecordBatch) -> Result<()> {
+        let mut leaves = Vec::with_capacity(self.columns.len());
+        for (field, column) in schema.fields().iter().zip(batch.columns()) {
+            leaves.extend(compute_leaves(field, column)?);
+        }
+        for (at, leaf) in leaves.into_iter().enumerate().take(self.columns.len()) {
+            if self.columns[at].batches.send(leaf).await.is_err() {
+                let ended = self.columns.swap_remove(at).end().await;
+                return Err(ended.err().unwrap_or_else(|| ParquetError::General("a column ended early".to_owned())));
+            }
+        }
+        self.rows += batch.num_rows();
+        Ok(())
+    }
+
+    /// Bytes of memory that the encoded rows take.
+    pub fn memory(&self) -> usize {
+        self.columns.iter().map(|column| column.sizes.memory.load(Relaxed)).sum()
+    }
+
+    /// Bytes that the encoded rows will take in the file, about.
+    pub fn encoded(&self) -> usize {
+        self.columns.iter().map(|column| column.sizes.encoded.load(Relaxed)).sum()
+    }
+
+    pub async fn end(self) -> Result<Vec<ArrowColumnChunk>> {
+        let mut chunks = Vec::with_capacity(self.columns.len());
+        // All tasks are told before any is waited for.
+        let tasks: Vec<_> = self.columns.into_iter().map(|column| column.task).collect();
+        for task in tasks {
+            chunks.push(ended(task).await?);
+        }
+        Ok(chunks)
+    }
+}
+
+impl Column {
+    fn begin(mut writer: ArrowColumnWriter) -> Self {
+        let (batches, mut waiting) = mpsc::channel(WAITING_MAX);
+        let sizes = Arc::new(Sizes::default());
+        let told = Arc::clone(&sizes);
+        let task = tokio::spawn(async move {
+            while let Some(leaf) = waiting.recv().await {
+                writer.write(&leaf)?;
+                told.memory.store(writer.memory_size(), Relaxed);
+                told.encoded.store(writer.get_estimated_total_bytes(), Relaxed);
+            }
+            writer.close()
+        });
+        Self { batches, task, sizes }
+    }
+
+    async fn end(self) -> Result<ArrowColumnChunk> {
+        drop(self.batches);
+        ended(self.task).await
+    }
+}
+
+async fn ended(task: JoinHandle<Result<ArrowColumnChunk>>) -> Result<ArrowColumnChunk> {
+    task.await.map_err(|error| ParquetError::External(Box::new(error)))?
+}
