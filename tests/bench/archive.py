@@ -219,22 +219,24 @@ def reads(stack: Stack, archiver: Archiver) -> list[dict]:
         run(archiver, "read")
         db.execute("VACUUM ANALYZE b._read")
         settle(db)
-        hot = f"ts >= {month(0)}"
+        hot = f"ts >= '{bound(db, 0)} 00:00+00'"
         one = FIRST_HOT + 17
         for what, query, repeat in (
-            ("hot aggregate", f"SELECT count(*), sum(value) FROM b.{{}} WHERE {hot}", 1),
+            ("hot aggregate", f"SELECT count(*), sum(value) FROM b.{{}} WHERE {hot}", 3),
             ("hot row by id", f"SELECT * FROM b.{{}} WHERE id = {one} AND {hot}", 500),
         ):
             ours, other = side_by_side(db, query.format("read"), query.format("_read"), ROUNDS, repeat)
             results.append({"what": f"{what} through the view", "against": "the hot table", "ratio": other / ours, "goal": 0.95, "ours_s": ours, "other_s": other})
         for what, query in (
             ("count(*)", "SELECT count(*) FROM b.{}"),
-            ("sum(value), min(ts), max(ts)", "SELECT sum(value), min(ts), max(ts) FROM b.{}"),
-            ("GROUP BY kind", "SELECT kind, count(*), avg(value) FROM b.{} GROUP BY kind ORDER BY kind"),
+            ("sum(price), min(ts), max(ts)", "SELECT sum(price), min(ts), max(ts) FROM b.{}"),
+            ("GROUP BY kind", "SELECT kind, count(*), avg(price) FROM b.{} GROUP BY kind ORDER BY kind"),
+            # Its value depends on the order of rows, so PostgreSQL adds them up itself.
+            ("sum of floats", "SELECT round(sum(value)::numeric, 0) FROM b.{}"),
         ):
             assert db.execute(query.format("read")).fetchall() == db.execute(query.format("original")).fetchall(), what
             ours, other = side_by_side(db, query.format("read"), query.format("original"), ROUNDS)
-            results.append({"what": f"{what}, 90 % cold", "against": "heap", "ratio": other / ours, "goal": 10.0, "ours_s": ours, "other_s": other})
+            results.append({"what": f"{what}, 90 % cold", "against": "heap", "ratio": other / ours, "goal": None if "floats" in what else 10.0, "ours_s": ours, "other_s": other})
     return results
 
 
