@@ -14,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "lib"))
 
+from archive import Archiver  # noqa: E402
 from gate import Gate  # noqa: E402
 from stack import LOCAL, Postgres, Stack  # noqa: E402
 
@@ -108,3 +109,17 @@ def db(stack):
         connection.execute(f"CREATE SCHEMA {schema}")
         connection.execute(f"SET search_path = {schema}, public")
         yield connection
+
+
+@pytest.fixture
+def archiver(stack, tmp_path):
+    return Archiver(stack, tmp_path)
+
+
+@pytest.fixture
+def schema(db):
+    """This test's own; what it registered is forgotten, so that no later run of all tables meets it."""
+    name = db.execute("SELECT current_schema()").fetchone()[0]
+    yield name
+    db.execute("RESET ROLE")
+    db.execute("DELETE FROM coldfront.partition_config WHERE schema_name = %s", [name])

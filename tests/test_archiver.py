@@ -16,20 +16,6 @@ from stack import free_port, wait_until
 pytestmark = pytest.mark.coldfront
 
 
-@pytest.fixture
-def archiver(stack, tmp_path):
-    return Archiver(stack, tmp_path)
-
-
-@pytest.fixture
-def schema(db):
-    """This test's own; what it registered is forgotten, so that no later run of all tables meets it."""
-    name = db.execute("SELECT current_schema()").fetchone()[0]
-    yield name
-    db.execute("RESET ROLE")
-    db.execute("DELETE FROM coldfront.partition_config WHERE schema_name = %s", [name])
-
-
 def register(archiver: Archiver, name: str, *more: str, code: int = 0):
     options = more or ("--hot-period", "1 month", "--premake", "1")
     return archiver.call("register", "--table", name, *options, code=code)

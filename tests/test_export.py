@@ -29,18 +29,6 @@ VALUES = (
 )
 
 
-@pytest.fixture
-def archiver(stack, tmp_path):
-    return Archiver(stack, tmp_path)
-
-
-@pytest.fixture
-def schema(db):
-    name = db.execute("SELECT current_schema()").fetchone()[0]
-    yield name
-    db.execute("DELETE FROM coldfront.partition_config WHERE schema_name = %s", [name])
-
-
 def archive(archiver: Archiver, name: str, *options: str, **env: str) -> str:
     archiver.call("register", "--table", name, "--hot-period", "1 month", "--premake", "0", *options)
     return archiver.run(name, **env).stderr
@@ -182,8 +170,9 @@ def test_an_export_that_waits_for_nobody(db, stack, schema, archiver):
         db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         db.execute("SELECT coldfront._attempt_snapshot(%s)", [attempt])
         vacuum = Running(other, f"VACUUM FULL {schema}.p99_t")
-        waits_for(db, vacuum.pid, "Lock")
         with stack.connect() as worker:
+            # Not from inside the transaction, which sees the activity of its first look only.
+            waits_for(worker, vacuum.pid, "Lock")
             fails(worker, f"SELECT coldfront._attempt_join({attempt})", "55P03")
         db.execute("ROLLBACK")
         vacuum.works()

@@ -59,9 +59,7 @@ impl Cold {
         Ok(Self { reference, table, catalog, reader, head, key_column })
     }
 
-    /// Removes the data files whose keys all lie in a range, by a commit that reads none of them; rows of other files stay.
-    /// Returns how many rows the files had.
-    pub async fn remove_files(&self, work: &mut Work<'_>, keys: Keys) -> Result<u64> {
+    async fn remove_files(&self, work: &mut Work<'_>, keys: Keys) -> Result<u64> {
         let Some(id) = self.head.metadata.current_schema().field_id_by_name(&self.key_column) else { return Ok(0) };
         // Mostly there is nothing, and nobody need wait for that; otherwise the manifests are at hand afterwards.
         if self.files_in(&self.head, keys, id).await?.paths.is_empty() {
@@ -117,6 +115,16 @@ impl Cold {
         }
         Ok(Found { manifests, touched, paths, rows })
     }
+}
+
+/// Removes the data files whose keys all lie in a range, by a commit that reads none of them; rows of other files stay. A
+/// range without an upper end is left to statements: its keys are no numbers. Returns how many rows the files had.
+pub async fn remove_files(work: &mut Work<'_>, keys: Keys) -> Result<i64> {
+    if keys.upper.is_none() {
+        return Ok(0);
+    }
+    let rows = Cold::open(work).await?.remove_files(work, keys).await?;
+    Ok(i64::try_from(rows).unwrap_or(i64::MAX))
 }
 
 /// Files of a snapshot whose keys lie in a range.

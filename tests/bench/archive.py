@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,11 +26,11 @@ import duckdb
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
 from archive import Archiver, bound, cutoff, month  # noqa: E402
+from bench import alternate, report, timed  # noqa: E402
 from stack import LOCAL, Stack  # noqa: E402
 
 ROWS = int(os.environ.get("BENCH_ARCHIVE_ROWS", 10_000_000))
 SECONDS = int(os.environ.get("BENCH_SECONDS", 10))
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", 5))
 WRITERS = 2
 COLUMNS = (
     "id bigint NOT NULL, ts timestamptz NOT NULL, device int NOT NULL, status smallint, ok boolean, day date,"
@@ -111,15 +110,9 @@ def export(stack: Stack, archiver: Archiver) -> list[dict]:
         total = FIRST_HOT
 
         def copy() -> float:
-            began = time.perf_counter()
-            for leaf in leaves:
-                db.execute(f"COPY b.{leaf} TO '/dev/null' (FORMAT binary)")
-            return time.perf_counter() - began
+            return sum(timed(db, f"COPY b.{leaf} TO '/dev/null' (FORMAT binary)") for leaf in leaves)
 
-        binary, other = [], []
-        for _ in range(ROUNDS):
-            binary.append(copy())
-            other.append(duckdb_export(stack, leaves, directory))
+        binary_s, other_s = alternate(copy, lambda: duckdb_export(stack, leaves, directory))
         size = sum(path.stat().st_size for path in Path(directory).iterdir())
         register(archiver, "exported")
         began = time.perf_counter()
@@ -128,7 +121,6 @@ def export(stack: Stack, archiver: Archiver) -> list[dict]:
         assert sum(fields["rows"] for fields in said) == total, said
         assert db.execute("SELECT count(*) FROM b.exported").fetchone() == (FIRST_HOT + HOT_ROWS,)
         ours = sum(fields["seconds"] for fields in said)
-    other_s, binary_s = statistics.median(other), statistics.median(binary)
     return [
         {"what": f"export of {total:,} rows to the snapshot", "against": "DuckDB postgres → zstd Parquet", "ratio": other_s / ours, "goal": 2.0,
          "ours_s": ours, "other_s": other_s, "other_bytes": size, "pass_s": passed},
@@ -193,19 +185,9 @@ def writers(stack: Stack, archiver: Archiver) -> list[dict]:
     ]  # fmt: skip
 
 
-def timed(db, statement: str) -> float:
-    began = time.perf_counter()
-    db.execute(statement).fetchall()
-    return time.perf_counter() - began
-
-
-def side_by_side(db, ours: str, other: str, rounds: int, repeat: int = 1) -> tuple[float, float]:
-    """Medians, taken in turns."""
-    taken: tuple[list[float], list[float]] = ([], [])
-    for _ in range(rounds):
-        for sql, into in ((ours, taken[0]), (other, taken[1])):
-            into.append(sum(timed(db, sql) for _ in range(repeat)))
-    return statistics.median(taken[0]), statistics.median(taken[1])
+def again(db, statement: str, times: int = 1):
+    """Measures a statement run so often."""
+    return lambda: sum(timed(db, statement) for _ in range(times))
 
 
 def reads(stack: Stack, archiver: Archiver) -> list[dict]:
@@ -225,7 +207,7 @@ def reads(stack: Stack, archiver: Archiver) -> list[dict]:
             ("hot aggregate", f"SELECT count(*), sum(value) FROM b.{{}} WHERE {hot}", 3),
             ("hot row by id", f"SELECT * FROM b.{{}} WHERE id = {one} AND {hot}", 500),
         ):
-            ours, other = side_by_side(db, query.format("read"), query.format("_read"), ROUNDS, repeat)
+            ours, other = alternate(again(db, query.format("read"), repeat), again(db, query.format("_read"), repeat))
             results.append({"what": f"{what} through the view", "against": "the hot table", "ratio": other / ours, "goal": 0.95, "ours_s": ours, "other_s": other})
         for what, query in (
             ("count(*)", "SELECT count(*) FROM b.{}"),
@@ -235,7 +217,7 @@ def reads(stack: Stack, archiver: Archiver) -> list[dict]:
             ("sum of floats", "SELECT round(sum(value)::numeric, 0) FROM b.{}"),
         ):
             assert db.execute(query.format("read")).fetchall() == db.execute(query.format("original")).fetchall(), what
-            ours, other = side_by_side(db, query.format("read"), query.format("original"), ROUNDS)
+            ours, other = alternate(again(db, query.format("read")), again(db, query.format("original")))
             results.append({"what": f"{what}, 90 % cold", "against": "heap", "ratio": other / ours, "goal": None if "floats" in what else 10.0, "ours_s": ours, "other_s": other})
     return results
 
@@ -251,13 +233,7 @@ def main(what: str) -> int:
         for name, part in PARTS.items():
             if what in (name, "all"):
                 results.extend(part(stack, archiver))
-    print(f"{'what':55} {'against':32} {'ratio':>7} {'goal':>6}")
-    for result in results:
-        goal = f"{result['goal']:6.2f}" if result["goal"] is not None else "     –"
-        print(f"{result['what']:55} {result['against']:32} {result['ratio']:7.2f} {goal}")
-    report = LOCAL / "bench" / "archive.json"
-    report.write_text(json.dumps(results, indent=2) + "\n")
-    print(f"written to {report}")
+    report(results, "archive")
     return 0
 
 

@@ -44,6 +44,17 @@ def alternate(first, second) -> tuple[float, float]:
     return statistics.median(taken[0]), statistics.median(taken[1])
 
 
+def report(results: list[dict], name: str) -> None:
+    """Prints the results, and writes them under .local/bench/."""
+    print(f"{'what':55} {'against':32} {'ratio':>7} {'goal':>6}")
+    for result in results:
+        goal = "–" if result["goal"] is None else f"{result['goal']:.2f}"
+        print(f"{result['what']:55} {result['against']:32} {result['ratio']:7.2f} {goal:>6}")
+    path = LOCAL / "bench" / f"{name}.json"
+    path.write_text(json.dumps(results, indent=2) + "\n")
+    print(f"written to {path}")
+
+
 def create_cold(connection, name: str) -> None:
     columns = json.dumps([{"name": n, "type": t} for n, t in COLUMNS])
     connection.execute("SELECT coldfront.create_iceberg_table('public', %s, %s::jsonb)", (name, columns))
@@ -142,12 +153,7 @@ def main(what: str) -> int:
             results.append(scan(stack))
         if what in ("point", "all"):
             results.append(point(stack, directory))
-    print(f"{'what':55} {'against':28} {'ratio':>7} {'goal':>6}")
-    for result in results:
-        print(f"{result['what']:55} {result['against']:28} {result['ratio']:7.2f} {result['goal']:6.2f}")
-    report = LOCAL / "bench" / "decoupled.json"
-    report.write_text(json.dumps(results, indent=2) + "\n")
-    print(f"written to {report}")
+    report(results, "decoupled")
     return 0
 
 

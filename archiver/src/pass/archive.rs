@@ -9,7 +9,7 @@ use sqlx::Connection;
 
 use super::cutover;
 use super::table::Work;
-use crate::cold::{Cold, Keys};
+use crate::cold::{self, Keys};
 use crate::db::{During, briefly};
 use crate::error::{Error, Result};
 use crate::export;
@@ -138,11 +138,7 @@ async fn purge(work: &mut Work<'_>, attempt: i64) -> Result<()> {
     .fetch_one(&mut work.connection)
     .await
     .during(what)?;
-    let mut removed = 0;
-    if upper.is_some() {
-        let cold = Cold::open(work).await?;
-        removed += cold.remove_files(work, Keys { lower, upper }).await?.try_into().unwrap_or(i64::MAX);
-    }
+    let mut removed = cold::remove_files(work, Keys { lower, upper }).await?;
     removed += sqlx::query_scalar::<_, i64>("SELECT coldfront._attempt_purge($1)")
         .bind(attempt)
         .fetch_one(&mut work.connection)

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::table::Work;
-use crate::cold::{Cold, Keys};
+use crate::cold::{self, Keys};
 use crate::db::{During, briefly};
 use crate::error::Result;
 use crate::metrics;
@@ -20,11 +20,7 @@ pub async fn cold_rows(work: &mut Work<'_>) -> Result<()> {
     .fetch_one(&mut work.connection)
     .await
     .during(what)?;
-    let mut rows = 0;
-    if upper.is_some() {
-        let cold = Cold::open(work).await?;
-        rows += cold.remove_files(work, Keys { lower: None, upper }).await?.try_into().unwrap_or(i64::MAX);
-    }
+    let mut rows = cold::remove_files(work, Keys { lower: None, upper }).await?;
     // What shares its file with rows that stay.
     rows += sqlx::query_scalar::<_, i64>("SELECT coldfront._expire_cold($1, $2)")
         .bind(&work.table.schema)

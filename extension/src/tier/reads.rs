@@ -374,8 +374,7 @@ unsafe fn one_more_row(
         (*query).targetList = node::list([pg_sys::makeTargetEntry(found, 1, node::c_string("found"), false)]);
         quals::restrict(query, node::copy(condition));
         (*query).limitOffset = or_all(limit);
-        let one = pg_sys::Datum::from(1i64);
-        (*query).limitCount = pg_sys::makeConst(pg_sys::INT8OID, -1, pg_sys::InvalidOid, 8, one, false, true).cast();
+        (*query).limitCount = bigint(1);
         (*query).limitOption = pg_sys::LimitOption::LIMIT_OPTION_COUNT;
         let link: *mut pg_sys::SubLink = node::make(pg_sys::NodeTag::T_SubLink);
         (*link).subLinkType = pg_sys::SubLinkType::EXPR_SUBLINK;
@@ -389,15 +388,17 @@ unsafe fn one_more_row(
 unsafe fn or_all(limit: *mut pg_sys::Node) -> *mut pg_sys::Node {
     // SAFETY: both alternatives are of type bigint.
     unsafe {
-        let all = pg_sys::Datum::from(i64::MAX);
-        let all: *mut pg_sys::Node =
-            pg_sys::makeConst(pg_sys::INT8OID, -1, pg_sys::InvalidOid, 8, all, false, true).cast();
         let either: *mut pg_sys::CoalesceExpr = node::make(pg_sys::NodeTag::T_CoalesceExpr);
         (*either).coalescetype = pg_sys::INT8OID;
-        (*either).args = node::list([node::copy(limit), all]);
+        (*either).args = node::list([node::copy(limit), bigint(i64::MAX)]);
         (*either).location = -1;
         either.cast()
     }
+}
+
+fn bigint(value: i64) -> *mut pg_sys::Node {
+    // SAFETY: a new node.
+    unsafe { pg_sys::makeConst(pg_sys::INT8OID, -1, pg_sys::InvalidOid, 8, value.into(), false, true).cast() }
 }
 
 unsafe fn is_null(expression: *mut pg_sys::Node) -> *mut pg_sys::Node {
