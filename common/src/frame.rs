@@ -302,9 +302,19 @@ pub struct Query {
     pub stream: u32,
     pub scope: Scope,
     pub sql: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortcut: Option<Shortcut>,
     /// Read snapshots that are no longer needed.
     #[serde(default)]
     pub release: Vec<u64>,
+}
+
+/// A cheaper statement for the same rows, where a condition of the data allows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shortcut {
+    /// If this query has no row, `sql` is run in place of the query's own; both in the same transaction.
+    pub unless: String,
+    pub sql: String,
 }
 
 /// Names an open stream.

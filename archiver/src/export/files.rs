@@ -87,7 +87,8 @@ impl<'a> Files<'a> {
         };
         let key = schema.index_of(&export.cold.key_column).in_arrow("the Iceberg table lacks the partition column")?;
         let compression = data_file_writer::compression(metadata).unwrap_or_else(data_file_writer::zstd);
-        let shape = Shape { arrow: Arc::clone(&schema), parquet: None, compression };
+        let delta_numbers = data_file_writer::delta_numbers(metadata).unwrap_or(true);
+        let shape = Shape { arrow: Arc::clone(&schema), parquet: None, compression, delta_numbers };
         Ok(Self { export, schema, spec, partitioning, key, shape, open: Vec::new(), done: Vec::new() })
     }
 

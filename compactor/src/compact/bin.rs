@@ -188,15 +188,25 @@ impl Rewriter<'_> {
     fn shape(&self, first: &Opened, current: Option<&SchemaRef>) -> Result<Shape, Failure> {
         let file = first.metadata().file_metadata();
         let compression = self.compression(first);
+        let delta_numbers = self.delta_numbers(first);
         if let Some(arrow) = current {
-            return Ok(Shape { arrow: Arc::clone(arrow), parquet: None, compression });
+            return Ok(Shape { arrow: Arc::clone(arrow), parquet: None, compression, delta_numbers });
         }
         if !file.schema_descr().columns().iter().all(|column| is_writable(column)) {
             return Err(Failure::Differs);
         }
         let arrow: ArrowSchema = first.reading.schema().as_ref().clone();
         let arrow = Arc::new(arrow.with_metadata(Default::default()));
-        Ok(Shape { arrow, parquet: Some(file.schema_descr().clone()), compression })
+        Ok(Shape { arrow, parquet: Some(file.schema_descr().clone()), compression, delta_numbers })
+    }
+
+    /// What the table's properties say; else not in the files of other writers, whose readers may not know it.
+    fn delta_numbers(&self, first: &Opened) -> bool {
+        let by_us = || {
+            let writer = first.metadata().file_metadata().created_by().unwrap_or_default();
+            ["coldfront", "DuckDB"].iter().any(|ours| writer.starts_with(ours))
+        };
+        data_file_writer::delta_numbers(self.metadata).unwrap_or_else(by_us)
     }
 
     /// Table property `write.parquet.compression-codec`, or what the table's files have.

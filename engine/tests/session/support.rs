@@ -199,7 +199,7 @@ impl Client {
     pub fn start_query(&mut self, scope: Scope, sql: &str) -> (u32, u32) {
         let stream = self.next_stream;
         self.next_stream += 1;
-        (stream, self.send(Kind::Query, &Query { stream, scope, sql: sql.into(), release: Vec::new() }))
+        (stream, self.send(Kind::Query, &Query { stream, scope, sql: sql.into(), shortcut: None, release: Vec::new() }))
     }
 
     pub fn query(&mut self, scope: Scope, sql: &str) -> Result<(u32, SchemaRef), Failure> {

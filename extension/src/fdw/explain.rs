@@ -27,7 +27,12 @@ unsafe fn number(label: &std::ffi::CStr, value: u64, es: *mut pg_sys::ExplainSta
 pub unsafe extern "C-unwind" fn scan_node(node: *mut pg_sys::ForeignScanState, es: *mut pg_sys::ExplainState) {
     // SAFETY: the node is one of ours; its state exists unless EXPLAIN runs nothing.
     unsafe {
-        text(c"Engine SQL", &scan::plan_of(node).sql.display(), es);
+        let plan = scan::plan_of(node);
+        text(c"Engine SQL", &plan.sql.display(), es);
+        if let Some(shortcut) = plan.shortcut {
+            text(c"Engine Shortcut", &shortcut.sql.display(), es);
+            text(c"Engine Shortcut Unless", &shortcut.unless.display(), es);
+        }
         if !(*es).analyze {
             return;
         }

@@ -12,6 +12,7 @@ mod private;
 pub mod rowid;
 mod scan;
 mod ship;
+mod shortcut;
 mod template;
 mod upper;
 

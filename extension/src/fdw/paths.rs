@@ -49,9 +49,14 @@ pub struct RelState {
 impl RelState {
     /// `FROM … WHERE …`
     pub fn source(&self) -> Template {
+        self.source_where(&self.remote)
+    }
+
+    /// The same with these conditions only.
+    pub fn source_where<'a>(&self, clauses: impl IntoIterator<Item = &'a Template>) -> Template {
         let mut sql = Template::default();
         sql.push(&format!(" FROM {}", self.cold.table));
-        for (i, clause) in self.remote.iter().enumerate() {
+        for (i, clause) in clauses.into_iter().enumerate() {
             sql.push(if i == 0 { " WHERE " } else { " AND " });
             sql.append(clause.clone());
         }
@@ -212,6 +217,7 @@ pub unsafe extern "C-unwind" fn plan(
             table: state.cold.table.clone(),
             relation: state.cold.relation.clone(),
             sql,
+            shortcut: None,
             outputs,
             with_row_ids,
             is_target,

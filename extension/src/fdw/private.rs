@@ -19,6 +19,13 @@ pub enum Output {
     Average { attribute: i16, scale: i8, name: String },
 }
 
+/// A statement with fewer conditions, for when the data fulfils the others: `unless` has no row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shortcut {
+    pub unless: Template,
+    pub sql: Template,
+}
+
 /// A scan as planned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScanPlan {
@@ -26,6 +33,7 @@ pub struct ScanPlan {
     /// The user's relation, for messages.
     pub relation: String,
     pub sql: Template,
+    pub shortcut: Option<Shortcut>,
     pub outputs: Vec<Output>,
     /// Two more result columns follow the outputs: file name and row number.
     pub with_row_ids: bool,

@@ -8,7 +8,7 @@ use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
 use coldfront_common::{
-    frame::{End, Kind, Query, Scope},
+    frame::{End, Kind, Query, Scope, Shortcut},
     sqlstate,
     types::ColumnType,
 };
@@ -126,7 +126,12 @@ impl Scan {
             }
         }
         // SAFETY: the expressions were initialised for this node and its context is valid while it runs.
-        let sql = unsafe { fill(&self.plan.sql, &self.values, econtext)? };
+        let fill = |template| unsafe { fill(template, &self.values, econtext) };
+        let sql = fill(&self.plan.sql)?;
+        let shortcut = match &self.plan.shortcut {
+            Some(shortcut) => Some(Shortcut { unless: fill(&shortcut.unless)?, sql: fill(&shortcut.sql)? }),
+            None => None,
+        };
         lake::require_configured()?;
         if self.plan.locks || self.plan.is_target {
             txn::lock_table(&self.plan.table);
@@ -142,7 +147,7 @@ impl Scan {
             }
             let stream = s.new_stream();
             let release = s.take_released();
-            let request = Query { stream, scope, sql, release };
+            let request = Query { stream, scope, sql, shortcut, release };
             let call =
                 |c: &mut crate::client::Connection| c.call(Kind::Query, Kind::Schema, &request, Interrupts::Serve);
             let frame = if scope == Scope::Write { s.write_call(call)? } else { call(s.connection()?)? };

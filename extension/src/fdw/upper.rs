@@ -13,6 +13,7 @@ use super::{
     deparse::{Deparser, unpadded},
     paths::{self, value_list},
     private::{self, Output, ScanPlan},
+    shortcut,
     template::{Piece, Template},
 };
 use crate::pg::{collation, compat, node};
@@ -188,7 +189,9 @@ unsafe fn add_aggregate_path(
                 group_column(&deparser, expr, (i + 1) as i16)?
             });
         }
-        let sql = statement(state, &items, groups.len());
+        let sql = statement(state.source(), &items, groups.len());
+        let shortcut = shortcut::without_cutoff(&mut deparser, input)
+            .map(|(unless, source)| private::Shortcut { unless, sql: statement(source, &items, groups.len()) });
         let rows = if groups.is_empty() {
             1.0
         } else {
@@ -200,6 +203,7 @@ unsafe fn add_aggregate_path(
             table: state.cold.table.clone(),
             relation: state.cold.relation.clone(),
             sql,
+            shortcut,
             outputs: items.into_iter().map(|item| item.output).collect(),
             with_row_ids: false,
             is_target: false,
@@ -255,7 +259,7 @@ unsafe fn scan_target_list(
 }
 
 /// `SELECT … FROM … WHERE … GROUP BY 1, 2`; grouping columns come first.
-fn statement(state: &paths::RelState, items: &[Item], groups: usize) -> Template {
+fn statement(source: Template, items: &[Item], groups: usize) -> Template {
     let mut sql = Template::default();
     sql.push("SELECT ");
     for (i, item) in items.iter().enumerate() {
@@ -264,7 +268,7 @@ fn statement(state: &paths::RelState, items: &[Item], groups: usize) -> Template
         }
         sql.append(item.sql.clone());
     }
-    sql.append(state.source());
+    sql.append(source);
     if groups > 0 {
         let positions: Vec<String> = (1..=groups).map(|n| n.to_string()).collect();
         sql.push(&format!(" GROUP BY {}", positions.join(", ")));

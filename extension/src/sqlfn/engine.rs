@@ -168,7 +168,7 @@ fn collect(sql: &str, scope: Scope, limit: usize) -> Result<Vec<Vec<String>>> {
             Scope::Write => Scope::Write,
         };
         let stream = s.new_stream();
-        let request = Query { stream, scope, sql: sql.to_owned(), release: s.take_released() };
+        let request = Query { stream, scope, sql: sql.to_owned(), shortcut: None, release: s.take_released() };
         let call = |c: &mut crate::client::Connection| c.call(Kind::Query, Kind::Schema, &request, Interrupts::Serve);
         let frame = if scope == Scope::Write { s.write_call(call)? } else { call(s.connection()?)? };
         if let Scope::Read(snapshot) = scope {

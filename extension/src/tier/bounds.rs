@@ -20,9 +20,7 @@ const GREATER: i16 = 5;
 
 /// The part of a relation that lies on one side of a cutoff.
 pub struct Bound {
-    /// Range table index and attribute of the key.
-    varno: i32,
-    attribute: i16,
+    key: *mut pg_sys::Var,
     /// B-tree family of the key's comparison with the cutoff.
     family: pg_sys::Oid,
     cutoff: *mut pg_sys::Const,
@@ -52,8 +50,32 @@ impl Bound {
                 GREATER_EQUAL => false,
                 _ => return None,
             };
-            Some(Self { varno: (*var).varno, attribute: (*var).varattno, family, cutoff, below })
+            Some(Self { key: var, family, cutoff, below })
         }
+    }
+
+    pub fn is_cold(&self) -> bool {
+        self.below
+    }
+
+    pub fn key(&self) -> *mut pg_sys::Var {
+        self.key
+    }
+
+    /// The same side of the same cutoff.
+    pub fn equals(&self, other: &Self) -> bool {
+        // SAFETY: nodes of the statement, which are only read.
+        unsafe {
+            self.below == other.below
+                && pg_sys::equal(self.key.cast(), other.key.cast())
+                && pg_sys::equal(self.cutoff.cast(), other.cutoff.cast())
+        }
+    }
+
+    /// `key >= C` of a cold bound.
+    pub fn beyond(&self) -> Option<*mut pg_sys::Node> {
+        // SAFETY: the operator is looked up for the types of both operands.
+        unsafe { self.compare(node::copy(self.key).cast(), GREATER_EQUAL) }
     }
 
     /// What has to hold, apart from any row, for a row of this part to pass `clause`; `None` when that is unknown.
@@ -163,7 +185,7 @@ impl Bound {
         // SAFETY: the tag is checked before the cast.
         unsafe {
             node::cast::<pg_sys::Var, _>(expression, pg_sys::NodeTag::T_Var).is_some_and(|var| {
-                (*var).varno == self.varno && (*var).varattno == self.attribute && (*var).varlevelsup == 0
+                (*var).varno == (*self.key).varno && (*var).varattno == (*self.key).varattno && (*var).varlevelsup == 0
             })
         }
     }

@@ -11,7 +11,7 @@ use pgrx::{is_a, pg_guard, pg_sys};
 use super::{
     bounds::{self, Bound},
     partial::{Aggregates, Group},
-    quals,
+    partitions, quals,
     values::Values,
     view,
 };
@@ -53,6 +53,7 @@ pub unsafe fn improve(query: *mut pg_sys::Query, values: &Values) {
             match view::Tiered::of_query((*entry).relid, (*entry).subquery).filter(|_| is_view) {
                 Some(tiered) => {
                     let varno = i as i32 + 1;
+                    leave_out_hot_condition((*entry).subquery, &tiered);
                     if !leave_out_a_tier(query, varno, &tiered, values) {
                         improve_reader(query, varno, &tiered);
                     }
@@ -112,6 +113,18 @@ unsafe fn improve_reader(query: *mut pg_sys::Query, varno: i32, tiered: &view::T
             split_aggregates(query, varno)
         } else {
             split_limit(query, varno, tiered)
+        }
+    }
+}
+
+/// Where the partitions see to it that hot rows are hot, they are not asked for it one by one.
+unsafe fn leave_out_hot_condition(union: *mut pg_sys::Query, tiered: &view::Tiered) {
+    // SAFETY: the shape was checked by `Tiered::of_query`, which keeps the condition.
+    unsafe {
+        if partitions::are_all_hot(&tiered.hot)
+            && let Some(hot) = sides(union).first()
+        {
+            (*(**hot).jointree).quals = std::ptr::null_mut();
         }
     }
 }

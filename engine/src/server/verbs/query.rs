@@ -4,7 +4,9 @@ use coldfront_common::frame::{Failure, Frame, Kind, Query, Scope, StreamId};
 use coldfront_common::sqlstate;
 
 use super::{json, make_ready, parse};
+use crate::duckdb::Error;
 use crate::failure;
+use crate::instance::SessionConnection;
 use crate::server::request::Request;
 use crate::server::stream::{Stream, StreamError};
 use crate::server::worker::{Answer, Worker};
@@ -21,12 +23,28 @@ pub fn query(worker: &mut Worker, request: &Request, frame: &Frame) -> Result<An
     let instance = make_ready(worker, request, query.scope, &query.sql)?;
     let transaction = worker.scopes.get(query.scope, &instance, &worker.session.inputs)?;
     transaction.prepare(&query.sql);
-    let live = transaction.call(request, |c| c.stream(&query.sql));
+    let live = transaction.call(request, |connection| {
+        let sql = match &query.shortcut {
+            Some(shortcut) if !has_row(connection, &shortcut.unless)? => &shortcut.sql,
+            _ => &query.sql,
+        };
+        connection.stream(sql)
+    });
     worker.scopes.undo_failed_write();
     let live = live?;
     let (stream, schema) = Stream::new(query.scope, live).map_err(|e| stream_failure(worker, request, &e))?;
     worker.streams.add(query.stream, stream, &mut worker.scopes);
     Ok(Answer::Frame(Kind::Schema, schema))
+}
+
+fn has_row(connection: &mut SessionConnection, sql: &str) -> Result<bool, Error> {
+    let mut rows = connection.stream(sql)?;
+    while let Some(chunk) = rows.next_chunk()? {
+        if chunk.num_rows() > 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 pub fn fetch(worker: &mut Worker, request: &Request, frame: &Frame) -> Result<Answer, Failure> {
