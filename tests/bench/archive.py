@@ -204,7 +204,7 @@ def reads(stack: Stack, archiver: Archiver) -> list[dict]:
         hot = f"ts >= '{bound(db, 0)} 00:00+00'"
         one = FIRST_HOT + 17
         for what, query, repeat in (
-            ("hot aggregate", f"SELECT count(*), sum(value) FROM b.{{}} WHERE {hot}", 3),
+            ("hot aggregate", f"SELECT count(*), sum(value) FROM b.{{}} WHERE {hot}", 10),
             ("hot row by id", f"SELECT * FROM b.{{}} WHERE id = {one} AND {hot}", 500),
         ):
             ours, other = alternate(again(db, query.format("read"), repeat), again(db, query.format("_read"), repeat))
