@@ -312,8 +312,8 @@ BEGIN
     END IF;
     EXECUTE format('CREATE TEMPORARY TABLE coldfront_moved ON COMMIT DROP AS SELECT sign, %s FROM %s WHERE false', v.capture_columns, v.capture);
     EXECUTE format('WITH moved AS (DELETE FROM %s RETURNING sign, %s), kept AS (INSERT INTO coldfront_moved SELECT * FROM moved)'
-        ' SELECT (SELECT count(*) FROM moved) AS changes, h.rows, h.checksum FROM (SELECT %s FROM %s AS h) AS h(rows, checksum)',
-        v.capture, v.capture_columns, CASE WHEN p_verify THEN coldfront._checksum(v.content) ELSE '0, 0' END,
+        ' SELECT (SELECT count(*) FROM moved) AS changes, h.rows, h.checksum FROM (SELECT %s FROM %s AS h) AS h',
+        v.capture, v.capture_columns, CASE WHEN p_verify THEN coldfront._checksum(v.root) ELSE '0 AS rows, 0 AS checksum' END,
         CASE WHEN p_verify THEN v.hot ELSE '(SELECT 1)' END) INTO changes, row_count, checksum;
 
     IF changes > 0 THEN
@@ -350,12 +350,6 @@ BEGIN
 END
 $$;
 
--- Number and checksum of rows, whatever their order.
-CREATE FUNCTION coldfront._checksum(p_content text) RETURNS text
-    LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('count(*), coalesce(sum(hashtextextended(%s, 0)), 0)', p_content);
-$$;
-
 -- Compares the copy with what _attempt_replay saw of the heap. Nobody but the archiver changes cold rows above the cutoff,
 -- so this takes no claim, and as long as it takes.
 CREATE FUNCTION coldfront._attempt_verify(p_attempt bigint, p_rows bigint, p_checksum numeric) RETURNS void
@@ -366,7 +360,7 @@ DECLARE
     v_rows     bigint;
     v_checksum numeric;
 BEGIN
-    EXECUTE format('SELECT %s FROM %s WHERE %s', coldfront._checksum(v.content), v.cold, v.range) INTO v_rows, v_checksum;
+    EXECUTE format('SELECT %s FROM %s WHERE %s', coldfront._checksum(v.root), v.cold, v.range) INTO v_rows, v_checksum;
     IF (v_rows, v_checksum) IS DISTINCT FROM (p_rows, p_checksum) THEN
         RAISE EXCEPTION 'coldfront: Iceberg holds % rows of %.% between % and %, the heap % (or their contents differ)', v_rows,
             quote_ident((v.a).schema_name), quote_ident((v.a).table_name), (v.a).lower_bound, (v.a).upper_bound, p_rows

@@ -50,7 +50,7 @@ BEGIN
     END IF;
     SELECT string_agg(quote_ident(name), ', ' ORDER BY "position"), string_agg(quote_ident(name), ', ' ORDER BY "position") FILTER (WHERE NOT generated)
       INTO v_all, v_insert FROM coldfront._columns(v_root);
-    v_sum := format('SELECT count(*) AS rows, coalesce(sum(hashtextextended(%s, 0)), 0) AS checksum FROM ', coldfront._row_content(v_root));
+    v_sum := format('SELECT %s FROM ', coldfront._checksum(v_root));
 
     LOOP
         EXECUTE format('SELECT $1::%1$s AS lo, least($2::%1$s, $3::%1$s)::text AS hi, $1::%1$s < $3::%1$s AS more', v_key.key_type) INTO v_part
