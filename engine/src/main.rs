@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Parser;
+use coldfront_engine::allocator;
 use coldfront_engine::cli::{Cli, Settings, SettingsError};
 use coldfront_engine::duckdb::library_version;
 use coldfront_engine::engine::Engine;
@@ -29,6 +30,7 @@ const EXIT_IN_USE: u8 = 4;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     logging::start();
+    allocator::keep_buffers();
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

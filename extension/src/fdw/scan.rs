@@ -25,7 +25,7 @@ use crate::{
     convert::read::{self, Column},
     error::{Error, OrRaise, Result},
     lake,
-    pg::{io, xact},
+    pg::{io, memory, xact},
     session, txn,
 };
 
@@ -137,6 +137,7 @@ impl Scan {
             txn::lock_table(&self.plan.table);
         }
         session::ensure_connected()?;
+        memory::keep_large_buffers();
         let scope = self.scope();
         self.decoder = StreamDecoder::new();
         let stream = session::with(|s| {

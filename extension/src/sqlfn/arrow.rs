@@ -16,7 +16,7 @@ use pgrx::{PgMemoryContexts, pg_extern, pg_guard, pg_sys};
 use crate::{
     convert::write::Column,
     error::{Error, OrRaise, Result},
-    pg::catalog,
+    pg::{catalog, memory},
 };
 
 /// Most rows after which the size of the batch is looked at: a cursor can be stopped between two fetches only.
@@ -35,7 +35,7 @@ fn _fetch_arrow(cursor: &str, max_bytes: i32) -> Option<Vec<u8>> {
     if wanted == 0 {
         Error::value(sqlstate::INVALID_PARAMETER, format!("a batch of {max_bytes} bytes has no rows")).raise();
     }
-    keep_large_buffers();
+    memory::keep_large_buffers();
     let mut receiver = Receiver::new();
     while receiver.bytes < wanted {
         // One row at first, then as many as seem to fit: rows may be large.
@@ -52,22 +52,6 @@ fn _fetch_arrow(cursor: &str, max_bytes: i32) -> Option<Vec<u8>> {
         }
     }
     receiver.finish().or_raise()
-}
-
-/// Lets the C allocator keep buffers of several megabytes, which are wanted again in a moment: given back and fetched
-/// anew, their page faults cost as much as the rows.
-fn keep_large_buffers() {
-    /// The most that glibc takes.
-    const KEPT_BYTES: i32 = 32 * 1024 * 1024;
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: sets numbers of this process's allocator. Without the first, the second would only do harm.
-        unsafe {
-            if libc::mallopt(libc::M_MMAP_THRESHOLD, KEPT_BYTES) == 1 {
-                libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * KEPT_BYTES);
-            }
-        }
-    });
 }
 
 /// Where the cursor's rows go. PostgreSQL sees the first field and calls back with its address.
