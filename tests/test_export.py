@@ -43,14 +43,57 @@ def data_files(stack, schema: str, table: str = "t") -> list[dict]:
     return loaded(stack, schema, table).inspect.files().to_pylist()
 
 
-def row_groups(stack, path: str) -> list[tuple]:
-    """First and last `ts` of each row group, from the data."""
+def opened(stack, path: str) -> pq.ParquetFile:
     env = stack.environment()
     fs = S3FileSystem(access_key=env["S3_ACCESS_KEY"], secret_key=env["S3_SECRET_KEY"], endpoint_override=env["S3_ENDPOINT"], region=env["S3_REGION"])
-    file = pq.ParquetFile(path.removeprefix("s3://"), filesystem=fs)
+    return pq.ParquetFile(path.removeprefix("s3://"), filesystem=fs)
+
+
+def row_groups(stack, path: str) -> list[tuple]:
+    """First and last `ts` of each row group, from the data."""
+    file = opened(stack, path)
     groups = [file.read_row_group(at, columns=["ts"])["ts"].to_pylist() for at in range(file.num_row_groups)]
     assert all(group == sorted(group) for group in groups), path
     return [(group[0], group[-1]) for group in groups]
+
+
+def encodings(stack, path: str) -> dict[str, set[str]]:
+    """Encodings of each column's pages."""
+    metadata = opened(stack, path).metadata
+    chunks = [metadata.row_group(at).column(column) for at in range(metadata.num_row_groups) for column in range(metadata.num_columns)]
+    return {chunk.path_in_schema: set(chunk.encodings) for chunk in chunks}
+
+
+def test_numbers_are_delta_encoded_unless_a_property_says_otherwise(db, stack, schema, archiver):
+    """The smallest and largest of each type, side by side."""
+    columns = "id bigint NOT NULL, ts timestamptz NOT NULL, i2 smallint, i4 int, i8 bigint, n numeric(18,4), s numeric(9,2), w numeric(38,0), d date, tm time, t text"
+    name = make(db, schema, "t", [-4, -3, 0], columns, rows=0)
+    extremes = {
+        "i2": "32767", "i4": "2147483647", "i8": "9223372036854775807", "n": "99999999999999.9999", "s": "9999999.99", "w": "9" * 38,
+    }  # fmt: skip
+    for offset in (-4, -3):
+        signed = ", ".join(f"CASE i % 3 WHEN 0 THEN '{value}' WHEN 1 THEN '-{value}' END::{'numeric' if column in 'nsw' else 'bigint'}" for column, value in extremes.items())
+        db.execute(
+            f"INSERT INTO {name} (id, ts, {', '.join(extremes)}, d, tm, t) SELECT i, {month(offset)} + i * interval '1 second', {signed},"
+            " CASE i % 2 WHEN 0 THEN date '0001-01-01' ELSE date '9999-12-31' END, time '00:00' + i * interval '1 second', 'v' || i"
+            " FROM generate_series(1, 20000) AS i"
+        )
+    archiver.call("register", "--table", name, "--hot-period", "3 months", "--premake", "0")
+    before = db.execute(f"SELECT t.*::text FROM {name} AS t ORDER BY id, ts").fetchall()
+    archiver.run(name)
+    [delta] = [file["file_path"] for file in data_files(stack, schema)]
+    assert {column for column, used in encodings(stack, delta).items() if "DELTA_BINARY_PACKED" in used} >= {"id", "ts"}
+    with loaded(stack, schema).transaction() as change:
+        change.set_properties({"coldfront.parquet.delta-encoding": "false"})
+    archiver.call("set", "--table", name, "--hot-period", "1 month")
+    archiver.run(name)
+    [plain] = [file["file_path"] for file in data_files(stack, schema) if file["file_path"] != delta]
+    assert not any("DELTA_BINARY_PACKED" in used for used in encodings(stack, plain).values())
+    assert db.execute(f"SELECT t.*::text FROM {name} AS t ORDER BY id, ts").fetchall() == before
+    read = loaded(stack, schema).scan(selected_fields=("id", "i8", "n", "d")).to_arrow().to_pylist()
+    heap = db.execute(f"SELECT id, i8, n, d FROM {name} WHERE id = 3 AND ts < {month(-3)}").fetchone()
+    assert (3, 2**63 - 1) == heap[:2] and len(read) == 40000
+    assert heap in [tuple(row.values()) for row in read]
 
 
 def test_every_type_arrives(db, stack, schema, archiver):

@@ -102,6 +102,44 @@ def test_where_decides(db, events, change):
         db.execute("ROLLBACK")
 
 
+def test_aggregates_read_the_cutoff_only_where_a_row_reaches_it(db, events):
+    """Another program may write such rows, and rows without a key; they are not the relation's."""
+    queries = [
+        "SELECT count(*) FROM {t}", "SELECT count(*), sum(id), max(ts) FROM {t} WHERE id < 15",
+        f"SELECT count(*), min(ts) FROM {{t}} WHERE ts < '{cutoff(db)} 00:00+00'", f"SELECT count(*) FROM {{t}} WHERE ts < '{bound(db, -2)} 00:00+00'",
+    ]  # fmt: skip
+
+    def taken() -> list[str]:
+        found = []
+        for query in queries:
+            both(db, query)
+            shown = plan(db, query.format(t="s.events"), options="ANALYZE, COSTS OFF")
+            found += re.findall("Shortcut Taken: (.*)", shown)
+        return found
+
+    # The last one has a bound of its own, below the cutoff.
+    assert taken() == ["yes"] * 3
+    cold = 'coldfront_cold."s.events"'
+    db.execute(f"ALTER FOREIGN TABLE {cold} ALTER ts DROP NOT NULL")
+    for ts in (f"{bound(db, 0)} 00:00+00", None):
+        db.execute(f"INSERT INTO {cold} (id, ts) VALUES (1, %s)", [ts])
+        assert taken() == ["no"] * 3
+        db.execute(f"DELETE FROM {cold} WHERE ts IS NOT DISTINCT FROM %s", [ts])
+        assert taken() == ["yes"] * 3
+
+
+def test_hot_rows_are_asked_for_the_cutoff_where_partitions_do_not_tell(db, events):
+    query = "SELECT count(*), max(v) FROM s.events"
+    assert "Filter" not in plan(db, query)
+    both(db, query.replace("s.events", "{t}"))
+    db.execute("PREPARE q AS " + query)
+    for _ in range(7):
+        assert db.execute("EXECUTE q").fetchone() == db.execute("SELECT count(*), max(v) FROM s.twin").fetchone()
+    db.execute("CREATE TABLE s.other PARTITION OF s._events DEFAULT")
+    assert "Filter: (ts >=" in plan(db, query)
+    assert "Filter: (ts >=" in plan(db, "EXECUTE q")
+
+
 def test_a_hot_statement_needs_no_lake(db, events, gates):
     """Catalog and store are away; constants, parameters and now() keep cold rows out of it."""
     gates.catalog.close()

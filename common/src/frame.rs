@@ -368,6 +368,9 @@ pub struct End {
     pub bytes: u64,
     /// Data files the scan opened, where the engine knows.
     pub files: Option<u64>,
+    /// The query's shortcut was run.
+    #[serde(default)]
+    pub shortcut: bool,
 }
 
 /// Outcome of a statement.

@@ -54,7 +54,8 @@ pub struct Stream {
     file: Option<SpillFile>,
     /// What made the stream end early; told at the fetch after the last good batch.
     failure: Option<StreamError>,
-    end: End,
+    /// What is told at the end.
+    pub end: End,
 }
 
 enum Ready {

@@ -29,7 +29,7 @@ pub unsafe extern "C-unwind" fn scan_node(node: *mut pg_sys::ForeignScanState, e
     unsafe {
         let plan = scan::plan_of(node);
         text(c"Engine SQL", &plan.sql.display(), es);
-        if let Some(shortcut) = plan.shortcut {
+        if let Some(shortcut) = &plan.shortcut {
             text(c"Engine Shortcut", &shortcut.sql.display(), es);
             text(c"Engine Shortcut Unless", &shortcut.unless.display(), es);
         }
@@ -40,6 +40,9 @@ pub unsafe extern "C-unwind" fn scan_node(node: *mut pg_sys::ForeignScanState, e
             let delivered = scan.delivered;
             number(c"Engine Rows", delivered.rows, es);
             number(c"Engine Bytes", delivered.bytes, es);
+            if plan.shortcut.is_some() {
+                text(c"Engine Shortcut Taken", if delivered.shortcut { "yes" } else { "no" }, es);
+            }
             if delivered.files_known {
                 number(c"Engine Files", delivered.files, es);
             }

@@ -51,6 +51,8 @@ pub struct Delivered {
     pub bytes: u64,
     pub files: u64,
     pub files_known: bool,
+    /// The plan's shortcut was run, at least once.
+    pub shortcut: bool,
 }
 
 struct Batch {
@@ -170,6 +172,7 @@ impl Scan {
             self.at_end = true;
             let end: End = decode(&frame)?;
             self.delivered.files += end.files.unwrap_or(0);
+            self.delivered.shortcut |= end.shortcut;
             self.delivered.files_known |= end.files.is_some();
             return Ok(false);
         }

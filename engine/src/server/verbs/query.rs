@@ -23,16 +23,17 @@ pub fn query(worker: &mut Worker, request: &Request, frame: &Frame) -> Result<An
     let instance = make_ready(worker, request, query.scope, &query.sql)?;
     let transaction = worker.scopes.get(query.scope, &instance, &worker.session.inputs)?;
     transaction.prepare(&query.sql);
-    let live = transaction.call(request, |connection| {
-        let sql = match &query.shortcut {
-            Some(shortcut) if !has_row(connection, &shortcut.unless)? => &shortcut.sql,
-            _ => &query.sql,
+    let opened = transaction.call(request, |connection| {
+        let shortcut = match &query.shortcut {
+            Some(shortcut) if !has_row(connection, &shortcut.unless)? => Some(&shortcut.sql),
+            _ => None,
         };
-        connection.stream(sql)
+        Ok((connection.stream(shortcut.unwrap_or(&query.sql))?, shortcut.is_some()))
     });
     worker.scopes.undo_failed_write();
-    let live = live?;
-    let (stream, schema) = Stream::new(query.scope, live).map_err(|e| stream_failure(worker, request, &e))?;
+    let (live, is_shortcut) = opened?;
+    let (mut stream, schema) = Stream::new(query.scope, live).map_err(|e| stream_failure(worker, request, &e))?;
+    stream.end.shortcut = is_shortcut;
     worker.streams.add(query.stream, stream, &mut worker.scopes);
     Ok(Answer::Frame(Kind::Schema, schema))
 }
