@@ -85,7 +85,7 @@ impl CopyRows {
                 .into_iter()
                 .zip(&self.tiered.hot.attributes)
                 .filter_map(|(view, attribute)| {
-                    let column = pg_sys::TupleDescAttr((*hot).rd_att, i32::from(*attribute) - 1);
+                    let column = crate::pg::compat::attribute((*hot).rd_att, i32::from(*attribute) - 1);
                     ((*column).attgenerated == 0).then(|| (view, catalog::text((*column).attname.data.as_ptr())))
                 })
                 .collect()

@@ -297,7 +297,7 @@ unsafe fn targets(relation: pg_sys::Relation, wanted: impl Fn(i32) -> bool) -> R
         let descriptor = (*relation).rd_att;
         let mut out = Vec::new();
         for i in 0..(*descriptor).natts {
-            let attribute = pg_sys::TupleDescAttr(descriptor, i);
+            let attribute = crate::pg::compat::attribute(descriptor, i);
             if (*attribute).attisdropped || !wanted(i + 1) {
                 continue;
             }

@@ -297,7 +297,7 @@ unsafe fn outputs(
         let whole_row = pg_sys::bms_is_member(-offset, used);
         let mut out = Ok(Vec::new());
         for i in 0..(*descriptor).natts {
-            let attribute = pg_sys::TupleDescAttr(descriptor, i);
+            let attribute = crate::pg::compat::attribute(descriptor, i);
             if (*attribute).attisdropped || !(whole_row || pg_sys::bms_is_member(i + 1 - offset, used)) {
                 continue;
             }

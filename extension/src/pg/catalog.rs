@@ -122,7 +122,7 @@ pub fn column_names(relation: pg_sys::Oid) -> Vec<String> {
         let opened = pg_sys::RelationIdGetRelation(relation);
         let descriptor = (*opened).rd_att;
         let names = (0..(*descriptor).natts)
-            .map(|i| pg_sys::TupleDescAttr(descriptor, i))
+            .map(|i| crate::pg::compat::attribute(descriptor, i))
             .filter(|attribute| !(**attribute).attisdropped)
             .map(|attribute| text((*attribute).attname.data.as_ptr()))
             .collect();

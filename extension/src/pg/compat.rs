@@ -4,6 +4,20 @@
 
 use pgrx::pg_sys;
 
+/// The n-th attribute of a descriptor, counted from zero.
+///
+/// # Safety
+/// A valid descriptor that has the attribute.
+pub unsafe fn attribute(descriptor: pg_sys::TupleDesc, at: i32) -> pg_sys::Form_pg_attribute {
+    // SAFETY: the caller's promise.
+    unsafe {
+        #[cfg(feature = "pg18")]
+        return pg_sys::TupleDescAttr(descriptor, at);
+        #[cfg(not(feature = "pg18"))]
+        return (*descriptor).attrs.as_mut_ptr().add(at as usize);
+    }
+}
+
 /// `create_foreignscan_path` without lateral references, outer path and restriction list.
 ///
 /// # Safety

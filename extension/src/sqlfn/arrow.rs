@@ -85,7 +85,7 @@ impl Receiver {
     /// `row` is a valid tuple descriptor.
     unsafe fn describe(&mut self, row: pg_sys::TupleDesc) -> Result<()> {
         // SAFETY: the caller's promise.
-        let attributes = unsafe { (0..(*row).natts).map(|at| pg_sys::TupleDescAttr(row, at)) };
+        let attributes = unsafe { (0..(*row).natts).map(|at| crate::pg::compat::attribute(row, at)) };
         for attribute in attributes {
             // SAFETY: an attribute of a valid descriptor.
             let (type_oid, typmod, name) = unsafe {

@@ -26,7 +26,7 @@ impl NewRow {
             let varno = (*query).resultRelation;
             let relation = pg_sys::RelationIdGetRelation(side.relation);
             let values = side.attributes.iter().map(|attribute| {
-                let column = pg_sys::TupleDescAttr((*relation).rd_att, i32::from(*attribute) - 1);
+                let column = crate::pg::compat::attribute((*relation).rd_att, i32::from(*attribute) - 1);
                 if (*column).attgenerated != 0 {
                     return (*attribute, None);
                 }

@@ -80,7 +80,7 @@ unsafe fn attribute_names(relation: pg_sys::Oid) -> *mut pg_sys::List {
         let opened = pg_sys::RelationIdGetRelation(relation);
         let descriptor = (*opened).rd_att;
         let names = (0..(*descriptor).natts).map(|i| {
-            let attribute = pg_sys::TupleDescAttr(descriptor, i);
+            let attribute = crate::pg::compat::attribute(descriptor, i);
             let name = if (*attribute).attisdropped {
                 String::new()
             } else {
