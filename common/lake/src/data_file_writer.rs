@@ -30,8 +30,9 @@ use crate::store::Stores;
 pub const ROW_GROUP_ROWS: usize = 245_760;
 const ROW_GROUP_BYTES: usize = 64 * 1024 * 1024;
 /// Largest dictionary of a column of numbers: most that have more values than this are keys or times, which it does not
-/// make smaller.
-const NUMBERS_DICTIONARY_BYTES: usize = 64 * 1024;
+/// make smaller, and the less so if they are delta encoded.
+const NUMBERS_DICTIONARY_BYTES: usize = 256 * 1024;
+const DELTA_DICTIONARY_BYTES: usize = 64 * 1024;
 /// Table property: `false` has integers and times written PLAIN, for readers that know no other encoding (Iceberg for
 /// Spark before 1.10).
 const DELTA_PROPERTY: &str = "coldfront.parquet.delta-encoding";
@@ -87,10 +88,11 @@ impl Shape {
             // Page indexes are read by few and cost a request each; chunk statistics are what everybody prunes by.
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true);
+        let dictionary_bytes = if self.delta_numbers { DELTA_DICTIONARY_BYTES } else { NUMBERS_DICTIONARY_BYTES };
         for column in schema.columns() {
             let path = column.path();
             if column.physical_type() != Type::BYTE_ARRAY {
-                properties = properties.set_column_dictionary_page_size_limit(path.clone(), NUMBERS_DICTIONARY_BYTES);
+                properties = properties.set_column_dictionary_page_size_limit(path.clone(), dictionary_bytes);
             }
             if self.delta_numbers && matches!(column.physical_type(), Type::INT32 | Type::INT64) {
                 properties = properties.set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED);

@@ -40,8 +40,8 @@ pub unsafe extern "C-unwind" fn scan_node(node: *mut pg_sys::ForeignScanState, e
             let delivered = scan.delivered;
             number(c"Engine Rows", delivered.rows, es);
             number(c"Engine Bytes", delivered.bytes, es);
-            if plan.shortcut.is_some() {
-                text(c"Engine Shortcut Taken", if delivered.shortcut { "yes" } else { "no" }, es);
+            if let Some(taken) = delivered.shortcut.filter(|_| plan.shortcut.is_some()) {
+                text(c"Engine Shortcut Taken", if taken { "yes" } else { "no" }, es);
             }
             if delivered.files_known {
                 number(c"Engine Files", delivered.files, es);

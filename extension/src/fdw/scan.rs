@@ -51,8 +51,8 @@ pub struct Delivered {
     pub bytes: u64,
     pub files: u64,
     pub files_known: bool,
-    /// The plan's shortcut was run, at least once.
-    pub shortcut: bool,
+    /// Whether the plan's shortcut was run, at least once; known at the end of a stream.
+    pub shortcut: Option<bool>,
 }
 
 struct Batch {
@@ -141,6 +141,8 @@ impl Scan {
         session::ensure_connected()?;
         memory::keep_large_buffers();
         let scope = self.scope();
+        // What a transaction has written itself is read as it always was.
+        let shortcut = shortcut.filter(|_| scope != Scope::Write);
         self.decoder = StreamDecoder::new();
         let stream = session::with(|s| {
             s.refuse_doomed()?;
@@ -172,7 +174,7 @@ impl Scan {
             self.at_end = true;
             let end: End = decode(&frame)?;
             self.delivered.files += end.files.unwrap_or(0);
-            self.delivered.shortcut |= end.shortcut;
+            self.delivered.shortcut = Some(end.shortcut || self.delivered.shortcut == Some(true));
             self.delivered.files_known |= end.files.is_some();
             return Ok(false);
         }

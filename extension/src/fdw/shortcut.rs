@@ -24,6 +24,9 @@ pub unsafe fn without_cutoff(deparser: &mut Deparser, rel: *mut pg_sys::RelOptIn
     unsafe {
         let state = paths::state(rel);
         let clauses = node::members::<pg_sys::RestrictInfo>((*rel).baserestrictinfo);
+        if clauses.len() != state.remote.len() {
+            return None;
+        }
         let mut cutoff: Option<Bound> = None;
         let mut kept = Vec::new();
         let mut used: *mut pg_sys::Bitmapset = std::ptr::null_mut();
@@ -57,16 +60,16 @@ pub unsafe fn without_cutoff(deparser: &mut Deparser, rel: *mut pg_sys::RelOptIn
             return None;
         }
         let mut unless = Template::default();
-        let nobody = |unless: &mut Template, condition: &Template| {
+        let any_row = |unless: &mut Template, condition: &Template| {
             unless.push("(SELECT 1");
             unless.append(state.source_where([condition]));
             unless.push(" LIMIT 1)");
         };
-        nobody(&mut unless, &deparser.clause(cutoff.beyond()?)?);
+        any_row(&mut unless, &deparser.clause(cutoff.beyond()?)?);
         unless.push(" UNION ALL ");
         let mut is_null = Template::default();
         is_null.push(&format!("({key} IS NULL)"));
-        nobody(&mut unless, &is_null);
+        any_row(&mut unless, &is_null);
         Some((unless, state.source_where(kept)))
     }
 }

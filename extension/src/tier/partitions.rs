@@ -12,8 +12,7 @@ const COLUMN_COUNT: i16 = 3;
 const KEY_COLUMNS: i16 = 5;
 
 /// Whether no partition takes a row with `key < C`: then the view's condition on hot rows holds anyway, and need not be
-/// evaluated for each. Attaching, detaching and a new cutoff all invalidate plans, and none of them passes the locks that
-/// the statement has on the view and on the table.
+/// evaluated for each. A new cutoff waits for the statement's lock on the view; attaching and detaching invalidate the plan.
 pub fn are_all_hot(hot: &Side) -> bool {
     // SAFETY: the planner holds a lock on the table; the descriptor is read before the relation is closed.
     unsafe {
