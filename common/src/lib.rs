@@ -3,6 +3,7 @@
 //! This crate may not depend on PostgreSQL, DuckDB, Iceberg or an async
 //! runtime: the extension links it into a backend.
 
+pub mod allocator;
 pub mod config;
 pub mod frame;
 pub mod ident;

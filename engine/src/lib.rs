@@ -1,6 +1,5 @@
 //! The engine as a library, so that its tests can start its parts; `main.rs` only wires them together.
 
-pub mod allocator;
 pub mod cli;
 pub mod duckdb;
 pub mod engine;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Parser;
-use coldfront_engine::allocator;
+use coldfront_common::allocator;
 use coldfront_engine::cli::{Cli, Settings, SettingsError};
 use coldfront_engine::duckdb::library_version;
 use coldfront_engine::engine::Engine;
@@ -20,6 +20,8 @@ use coldfront_engine::staging::JournalDir;
 use coldfront_engine::state::{StateDir, StateError};
 use tokio::signal::unix::{SignalKind, signal};
 
+/// Buffers up to this size are kept by the allocator, which DuckDB shares, in bytes.
+const KEPT_BUFFER_BYTES: i32 = 8 * 1024 * 1024;
 /// Wrong arguments or configuration; also what clap uses.
 const EXIT_USAGE: u8 = 2;
 /// Something in the environment is missing or cannot be used.
@@ -30,7 +32,7 @@ const EXIT_IN_USE: u8 = 4;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     logging::start();
-    allocator::keep_buffers();
+    allocator::keep_buffers(KEPT_BUFFER_BYTES);
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

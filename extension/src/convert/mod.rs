@@ -5,6 +5,8 @@
 pub mod read;
 pub mod write;
 
+/// Buffers of batches up to this size are kept by a backend's allocator, in bytes.
+pub const KEPT_BUFFER_BYTES: i32 = 32 * 1024 * 1024;
 /// Days between the epochs of Unix (1970-01-01) and PostgreSQL (2000-01-01).
 pub const EPOCH_DAYS: i32 = 10_957;
 /// The same in microseconds.

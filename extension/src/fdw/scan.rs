@@ -8,6 +8,7 @@ use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
 use coldfront_common::{
+    allocator,
     frame::{End, Kind, Query, Scope, Shortcut},
     sqlstate,
     types::ColumnType,
@@ -22,10 +23,13 @@ use super::{
 };
 use crate::{
     client::{Interrupts, decode},
-    convert::read::{self, Column},
+    convert::{
+        KEPT_BUFFER_BYTES,
+        read::{self, Column},
+    },
     error::{Error, OrRaise, Result},
     lake,
-    pg::{io, memory, xact},
+    pg::{io, xact},
     session, txn,
 };
 
@@ -130,19 +134,20 @@ impl Scan {
         // SAFETY: the expressions were initialised for this node and its context is valid while it runs.
         let fill = |template| unsafe { fill(template, &self.values, econtext) };
         let sql = fill(&self.plan.sql)?;
-        let shortcut = match &self.plan.shortcut {
-            Some(shortcut) => Some(Shortcut { unless: fill(&shortcut.unless)?, sql: fill(&shortcut.sql)? }),
-            None => None,
-        };
         lake::require_configured()?;
         if self.plan.locks || self.plan.is_target {
             txn::lock_table(&self.plan.table);
         }
         session::ensure_connected()?;
-        memory::keep_large_buffers();
+        allocator::keep_buffers(KEPT_BUFFER_BYTES);
         let scope = self.scope();
-        // What a transaction has written itself is read as it always was.
-        let shortcut = shortcut.filter(|_| scope != Scope::Write);
+        let shortcut = match &self.plan.shortcut {
+            // What a transaction has written itself is read as it always was.
+            Some(shortcut) if scope != Scope::Write => {
+                Some(Shortcut { unless: fill(&shortcut.unless)?, sql: fill(&shortcut.sql)? })
+            }
+            _ => None,
+        };
         self.decoder = StreamDecoder::new();
         let stream = session::with(|s| {
             s.refuse_doomed()?;

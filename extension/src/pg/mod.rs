@@ -8,7 +8,6 @@ pub mod interrupts;
 pub mod inval;
 pub mod io;
 pub mod locks;
-pub mod memory;
 pub mod node;
 pub mod privilege;
 pub mod xact;

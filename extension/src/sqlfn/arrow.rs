@@ -10,13 +10,13 @@ use std::{ffi::CString, sync::Arc};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, Field, Schema};
-use coldfront_common::{sqlstate, types::ColumnType};
+use coldfront_common::{allocator, sqlstate, types::ColumnType};
 use pgrx::{PgMemoryContexts, pg_extern, pg_guard, pg_sys};
 
 use crate::{
-    convert::write::Column,
+    convert::{KEPT_BUFFER_BYTES, write::Column},
     error::{Error, OrRaise, Result},
-    pg::{catalog, memory},
+    pg::catalog,
 };
 
 /// Most rows after which the size of the batch is looked at: a cursor can be stopped between two fetches only.
@@ -35,7 +35,7 @@ fn _fetch_arrow(cursor: &str, max_bytes: i32) -> Option<Vec<u8>> {
     if wanted == 0 {
         Error::value(sqlstate::INVALID_PARAMETER, format!("a batch of {max_bytes} bytes has no rows")).raise();
     }
-    memory::keep_large_buffers();
+    allocator::keep_buffers(KEPT_BUFFER_BYTES);
     let mut receiver = Receiver::new();
     while receiver.bytes < wanted {
         // One row at first, then as many as seem to fit: rows may be large.

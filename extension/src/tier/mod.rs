@@ -5,8 +5,6 @@
 //! concerns, and [`split`] makes one statement of the parts where it concerns both. Reads need no rewriting to be
 //! right: [`bounds`] proves that a tier has no row for them, and [`reads`] keeps cold rows where they are.
 
-#![allow(unsafe_code)]
-
 pub mod bounds;
 mod errors;
 mod locks;
@@ -23,35 +21,12 @@ mod view;
 
 use pgrx::pg_sys;
 
-use crate::pg::node;
-
+pub use reads::reads_cold_tier;
 pub use view::Tiered;
 
 /// Whether a planned query is part of a statement on a tiered relation.
 pub fn is_part(query: *mut pg_sys::Query) -> bool {
     route::names_tiered_view(query)
-}
-
-/// Whether a planned query, or one around it, reads the tiered relation that has this cold table.
-///
-/// # Safety
-/// `root` is the planner's.
-pub unsafe fn reads_cold_tier(root: *mut pg_sys::PlannerInfo, cold: pg_sys::Oid) -> bool {
-    let mut root = root;
-    // SAFETY: the planner's nodes are only read.
-    unsafe {
-        while !root.is_null() {
-            let reads = node::members::<pg_sys::RangeTblEntry>((*(*root).parse).rtable).into_iter().any(|entry| {
-                (*entry).relkind as u8 == b'v'
-                    && Tiered::of_view((*entry).relid).is_some_and(|tiered| tiered.cold.relation == cold)
-            });
-            if reads {
-                return true;
-            }
-            root = (*root).parent_root;
-        }
-        false
-    }
 }
 
 /// Installs the hooks. Runs once, at load.

@@ -5,7 +5,6 @@
 use pgrx::pg_sys;
 
 use super::view::Side;
-use crate::pg::node;
 
 /// Columns of `pg_partitioned_table`, as in its catalogue header.
 const COLUMN_COUNT: i16 = 3;
@@ -16,7 +15,7 @@ const KEY_COLUMNS: i16 = 5;
 pub fn are_all_hot(hot: &Side) -> bool {
     // SAFETY: the planner holds a lock on the table; the descriptor is read before the relation is closed.
     unsafe {
-        let Some(cutoff) = cutoff(hot) else { return false };
+        let Some(cutoff) = hot.cutoff() else { return false };
         if !is_partitioned_by(hot.relation, hot.key)
             || (*cutoff).consttype != pg_sys::get_atttype(hot.relation, hot.key)
         {
@@ -27,14 +26,14 @@ pub fn are_all_hot(hot: &Side) -> bool {
             return false;
         }
         let bounds = (*pg_sys::RelationGetPartitionDesc(relation, false)).boundinfo;
-        let reach = bounds.is_null() || is_reached_by(&*bounds, &*cutoff);
+        let are_hot = bounds.is_null() || start_at_or_above(&*bounds, &*cutoff);
         pg_sys::RelationClose(relation);
-        reach
+        are_hot
     }
 }
 
 /// The lowest bound of range partitions is at or above a value, and there is no default partition.
-unsafe fn is_reached_by(bounds: &pg_sys::PartitionBoundInfoData, cutoff: &pg_sys::Const) -> bool {
+unsafe fn start_at_or_above(bounds: &pg_sys::PartitionBoundInfoData, cutoff: &pg_sys::Const) -> bool {
     // SAFETY: a range bound has one datum and one kind for each column; there is one column, of the value's type.
     unsafe {
         if bounds.strategy != pg_sys::PartitionStrategy::PARTITION_STRATEGY_RANGE || bounds.default_index >= 0 {
@@ -49,14 +48,6 @@ unsafe fn is_reached_by(bounds: &pg_sys::PartitionBoundInfoData, cutoff: &pg_sys
             && pg_sys::OidFunctionCall2Coll(compare, pg_sys::InvalidOid, **bounds.datums, cutoff.constvalue).value()
                 as i32
                 >= 0
-    }
-}
-
-unsafe fn cutoff(hot: &Side) -> Option<*mut pg_sys::Const> {
-    // SAFETY: the shape was checked when the view was read.
-    unsafe {
-        let value = node::members::<pg_sys::Node>((*hot.condition).args).get(1).copied()?;
-        node::cast::<pg_sys::Const, _>(value, pg_sys::NodeTag::T_Const).filter(|value| !(**value).constisnull)
     }
 }
 

@@ -38,6 +38,28 @@ pub unsafe fn may_read(query: *mut pg_sys::Query) -> bool {
     }
 }
 
+/// Whether a planned query, or one around it, reads the tiered relation that has this cold table.
+///
+/// # Safety
+/// `root` is the planner's.
+pub unsafe fn reads_cold_tier(root: *mut pg_sys::PlannerInfo, cold: pg_sys::Oid) -> bool {
+    let mut root = root;
+    // SAFETY: the planner's nodes are only read.
+    unsafe {
+        while !root.is_null() {
+            let reads = node::members::<pg_sys::RangeTblEntry>((*(*root).parse).rtable).into_iter().any(|entry| {
+                (*entry).relkind as u8 == b'v'
+                    && view::Tiered::of_view((*entry).relid).is_some_and(|tiered| tiered.cold.relation == cold)
+            });
+            if reads {
+                return true;
+            }
+            root = (*root).parent_root;
+        }
+        false
+    }
+}
+
 /// Improves the query and every query in it.
 ///
 /// # Safety

@@ -25,6 +25,15 @@ pub struct Side {
 }
 
 impl Side {
+    /// C of the condition, which is never NULL.
+    pub fn cutoff(&self) -> Option<*mut pg_sys::Const> {
+        // SAFETY: the shape was checked when the view was read; the tag is checked before the cast.
+        unsafe {
+            let value = node::members::<pg_sys::Node>((*self.condition).args).get(1).copied()?;
+            node::cast::<pg_sys::Const, _>(value, pg_sys::NodeTag::T_Const).filter(|value| !(**value).constisnull)
+        }
+    }
+
     /// The same tier, where its key stands at another attribute: in the view, or in the other tier.
     pub fn with_key_at(&self, key: i16) -> Self {
         Self { key, ..self.clone() }
@@ -105,20 +114,16 @@ impl Tiered {
     /// Whether nothing can be cold yet: the cutoff of a relation of which nothing was archived is the smallest value of its
     /// type (`coldfront._key_min`).
     pub fn is_all_hot(&self) -> bool {
-        // SAFETY: the shape was checked when it was read: the second operand is a constant of the key's type.
+        let Some(cutoff) = self.cold.cutoff() else { return false };
+        // SAFETY: a constant of the key's type.
         unsafe {
-            let Some(cutoff) = node::members::<pg_sys::Node>((*self.cold.condition).args).get(1).copied() else {
-                return false;
-            };
-            let Some(cutoff) = node::cast::<pg_sys::Const, _>(cutoff, pg_sys::NodeTag::T_Const) else { return false };
             let value = (*cutoff).constvalue;
-            !(*cutoff).constisnull
-                && match (*cutoff).consttype {
-                    pg_sys::TIMESTAMPTZOID | pg_sys::TIMESTAMPOID | pg_sys::INT8OID => value.value() as i64 == i64::MIN,
-                    pg_sys::DATEOID => value.value() as i32 == i32::MIN,
-                    pg_sys::UUIDOID => io::uuid_bytes(value) == [0; 16],
-                    _ => false,
-                }
+            match (*cutoff).consttype {
+                pg_sys::TIMESTAMPTZOID | pg_sys::TIMESTAMPOID | pg_sys::INT8OID => value.value() as i64 == i64::MIN,
+                pg_sys::DATEOID => value.value() as i32 == i32::MIN,
+                pg_sys::UUIDOID => io::uuid_bytes(value) == [0; 16],
+                _ => false,
+            }
         }
     }
 
