@@ -298,3 +298,38 @@ def test_the_checksum_tells_rows_apart(db, schema):
     ]  # fmt: skip
     seen = {checksum(rows), *map(checksum, others)}
     assert len(seen) == 1 + len(others) and checksum([c, a, b]) == checksum(rows)
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "same", "others"),
+    [
+        ("real", "-0", "0", ["NaN", "1e-45", "NULL"]),
+        ("double precision", "-0", "0", ["NaN", "5e-324", "NULL"]),
+        ("real[]", "{-0,NULL,NaN}", "{0,NULL,NaN}", ["{0,0,NaN}", "{NULL,0,NaN}", "{0,NULL}", "{0,NULL,NaN,NULL}", "NULL", "{}", "{{0},{1}}"]),
+        ("char(5)", "a  ", "a", [" a", "b", "", "NULL"]),
+        ("text", "a", "a", ["a ", "A", "", "NULL"]),
+        ("numeric(30,10)", "1.10", "1.1", ["1.1000000001", "-1.1", "11", "0", "NaN", "NULL"]),
+        ("smallint", "-1", "-1", ["32767", "1", "0", "NULL"]),
+        ("boolean", "f", "f", ["t", "NULL"]),
+        ("jsonb", '{"a": 1, "b": 2}', '{"b":2,"a":1}', ['{"a": 1}', '{"a": 2, "b": 1}', "null", "NULL"]),
+        ("interval", "1 mon", "1 mon", ["30 days", "720 hours", "-1 mon", "NULL"]),
+        ("bytea", "\\x00", "\\x00", ["\\x0000", "\\x", "NULL"]),
+        ("uuid", "00000000-0000-0000-0000-00000000000A", "00000000-0000-0000-0000-00000000000a", ["00000000-0000-0000-0000-00000000000b", "NULL"]),
+        ("timestamptz", "2020-01-01 00:00+00", "2020-01-01 01:00+01", ["2020-01-01 00:00:00.000001+00", "NULL"]),
+    ],
+)  # fmt: skip
+def test_a_row_hash_is_of_what_the_lake_stores(db, type, value, same, others):
+    def hashed(value: str, neighbour: str = "x", expression: str = "{0}::{1}") -> int:
+        null = value == "NULL"
+        expression = expression.format("NULL" if null else "%s", type)
+        return db.execute(f"SELECT coldfront._row_hash(ROW({expression}, %s::text))", ([] if null else [value]) + [neighbour]).fetchone()[0]
+
+    assert hashed(value) == hashed(same) != hashed(value, "y")
+    assert len({hashed(value), *map(hashed, others)}) == 1 + len(others)
+
+
+def test_values_do_not_run_into_each_other_in_a_row_hash(db):
+    rows = "ROW('a'::text, 'bc'::text)", "ROW('ab'::text, 'c'::text)", "ROW('abc'::text, ''::text)", "ROW('abc'::text, NULL::text)", "ROW(NULL::text, 'abc'::text)"
+    [hashes] = db.execute(f"SELECT array_agg(coldfront._row_hash(r)) FROM (VALUES {', '.join(f'({row})' for row in rows)}) AS v(r)").fetchone()
+    assert len(set(hashes)) == len(rows)
+    fails(db, "SELECT coldfront._row_hash(ROW(point '(1,2)'))", "0A000")

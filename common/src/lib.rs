@@ -12,4 +12,5 @@ pub mod partition;
 pub mod quote;
 pub mod redact;
 pub mod sqlstate;
+pub mod turns;
 pub mod types;

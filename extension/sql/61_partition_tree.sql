@@ -119,11 +119,16 @@ CREATE FUNCTION coldfront._row_content(p_rel regclass) RETURNS text
       FROM coldfront._columns(p_rel);
 $$;
 
--- Number and checksum of rows, whatever their order, for a SELECT list. Each row is hashed as one text: hashes of columns,
+CREATE FUNCTION coldfront._row_hash(p_row record) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'coldfront_row_hash';
+COMMENT ON FUNCTION coldfront._row_hash IS 'A hash of all values of a row, as the lake stores them; it may change with the version of ColdFront';
+
+-- Number and checksum of rows, whatever their order, for a SELECT list. Each row is hashed as one stream: hashes of columns,
 -- as hash_record_extended adds them up, would not tell rows from others that have the same values in other combinations.
 CREATE FUNCTION coldfront._checksum(p_rel regclass) RETURNS text
     LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('count(*) AS rows, coalesce(sum(hashtextextended(%s, 0)), 0) AS checksum', coldfront._row_content(p_rel));
+    SELECT format('count(*) AS rows, coalesce(sum(coldfront._row_hash(ROW(%s))), 0) AS checksum', string_agg(quote_ident(name), ', ' ORDER BY "position"))
+      FROM coldfront._columns(p_rel);
 $$;
 
 -- Changes when a column is added, dropped, renamed or retyped.

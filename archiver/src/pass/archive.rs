@@ -165,6 +165,9 @@ pub async fn replay(work: &mut Work<'_>, attempt: i64) -> Result<i64> {
     let began = Instant::now();
     let changes = apply(&mut work.connection, attempt).await?;
     work.count(metrics::CHANGES_TOTAL, changes);
+    if changes > 0 {
+        tracing::info!(table = %work.table, changes, "applied what changed during the export");
+    }
     work.took("replay", began);
     Ok(changes)
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
+use coldfront_common::turns::Turns;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowLeafColumn, compute_leaves};
 use parquet::errors::{ParquetError, Result};
 use tokio::sync::mpsc;
@@ -12,6 +13,8 @@ use tokio::task::JoinHandle;
 
 /// Batches that wait for a column's task.
 const WAITING_MAX: usize = 1;
+/// Rows of a column that are encoded in one turn.
+const ROWS_AT_ONCE: usize = 4096;
 
 pub struct RowGroup {
     columns: Vec<Column>,
@@ -19,7 +22,7 @@ pub struct RowGroup {
 }
 
 struct Column {
-    batches: mpsc::Sender<ArrowLeafColumn>,
+    batches: mpsc::Sender<Vec<ArrowLeafColumn>>,
     task: JoinHandle<Result<ArrowColumnChunk>>,
     sizes: Arc<Sizes>,
 }
@@ -37,12 +40,18 @@ impl RowGroup {
     }
 
     pub async fn write(&mut self, schema: &Schema, batch: &RecordBatch) -> Result<()> {
-        let mut leaves = Vec::with_capacity(self.columns.len());
-        for (field, column) in schema.fields().iter().zip(batch.columns()) {
-            leaves.extend(compute_leaves(field, column)?);
+        let mut leaves: Vec<Vec<_>> = self.columns.iter().map(|_| Vec::new()).collect();
+        for from in (0..batch.num_rows()).step_by(ROWS_AT_ONCE) {
+            let rows = batch.slice(from, ROWS_AT_ONCE.min(batch.num_rows() - from));
+            let mut columns = leaves.iter_mut();
+            for (field, column) in schema.fields().iter().zip(rows.columns()) {
+                for (leaf, column) in compute_leaves(field, column)?.into_iter().zip(&mut columns) {
+                    column.push(leaf);
+                }
+            }
         }
-        for (at, leaf) in leaves.into_iter().enumerate().take(self.columns.len()) {
-            if self.columns[at].batches.send(leaf).await.is_err() {
+        for (at, leaves) in leaves.into_iter().enumerate() {
+            if self.columns[at].batches.send(leaves).await.is_err() {
                 let ended = self.columns.swap_remove(at).end().await;
                 return Err(ended.err().unwrap_or_else(|| ParquetError::General("a column ended early".to_owned())));
             }
@@ -78,8 +87,12 @@ impl Column {
         let sizes = Arc::new(Sizes::default());
         let told = Arc::clone(&sizes);
         let task = tokio::spawn(async move {
-            while let Some(leaf) = waiting.recv().await {
-                writer.write(&leaf)?;
+            let mut turns = Turns::begin();
+            while let Some(leaves) = waiting.recv().await {
+                for leaf in &leaves {
+                    writer.write(leaf)?;
+                    turns.offer();
+                }
                 told.memory.store(writer.memory_size(), Relaxed);
                 told.encoded.store(writer.get_estimated_total_bytes(), Relaxed);
             }

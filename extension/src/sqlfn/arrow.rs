@@ -10,7 +10,7 @@ use std::{ffi::CString, sync::Arc};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, Field, Schema};
-use coldfront_common::{allocator, sqlstate, types::ColumnType};
+use coldfront_common::{allocator, sqlstate, turns::Turns, types::ColumnType};
 use pgrx::{PgMemoryContexts, pg_extern, pg_guard, pg_sys};
 
 use crate::{
@@ -21,6 +21,8 @@ use crate::{
 
 /// Most rows after which the size of the batch is looked at: a cursor can be stopped between two fetches only.
 const ROWS_AT_ONCE: usize = 128;
+/// Rows after which others may have the processor.
+const ROWS_OF_A_TURN: usize = 64;
 
 /// The next rows of a cursor, as an Arrow IPC stream with one batch of about `max_bytes`; NULL at its end.
 #[pg_extern]
@@ -62,6 +64,7 @@ struct Receiver {
     fields: Vec<Field>,
     rows: usize,
     bytes: usize,
+    turns: Turns,
     /// For what values are detoasted into; emptied after each row.
     row_memory: PgMemoryContexts,
 }
@@ -76,7 +79,15 @@ impl Receiver {
             mydest: pg_sys::CommandDest::DestNone,
         };
         let row_memory = PgMemoryContexts::new("coldfront row");
-        Box::new(Self { callbacks, columns: Vec::new(), fields: Vec::new(), rows: 0, bytes: 0, row_memory })
+        Box::new(Self {
+            callbacks,
+            columns: Vec::new(),
+            fields: Vec::new(),
+            rows: 0,
+            bytes: 0,
+            turns: Turns::begin(),
+            row_memory,
+        })
     }
 
     /// Takes the cursor's columns.
@@ -116,6 +127,9 @@ impl Receiver {
             }
         }
         self.rows += 1;
+        if self.rows.is_multiple_of(ROWS_OF_A_TURN) {
+            self.turns.offer();
+        }
         Ok(())
     }
 

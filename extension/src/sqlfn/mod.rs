@@ -3,4 +3,5 @@
 mod arrow;
 mod engine;
 mod handler;
+mod row_hash;
 mod tables;
