@@ -16,13 +16,18 @@ mod settings;
 use std::process::ExitCode;
 
 use clap::Parser;
+use coldfront_common::allocator;
 
 use cli::{Cli, Command};
 use error::{Error, Result};
 use settings::Settings;
 
+/// Buffers up to this size are kept by the allocator: batches and columns in the making, in bytes.
+const KEPT_BUFFER_BYTES: i32 = 8 * 1024 * 1024;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    allocator::keep_buffers(KEPT_BUFFER_BYTES);
     coldfront_program::logging::start("COLDFRONT_ARCHIVER_LOG");
     let run = || -> Result<ExitCode> {
         let settings = cli.settings()?;

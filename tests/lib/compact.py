@@ -135,44 +135,72 @@ class Shape:
         return sorted((tuple(row.values()) for row in read), key=repr)
 
 
+class Retained:
+    """What every retained snapshot of a table needs. A manifest, or a data file, is read once: objects never change, and
+    each time all of them have to be there still."""
+
+    def __init__(self, env: dict[str, str]):
+        self.env, self.entries, self.rows = env, {}, {}
+
+    def check(self, schema: str, table: str, read: bool = True) -> None:
+        """What strict readers insist on, of every snapshot; with `read`, every file of each is read in full."""
+        loaded = lake.catalog(self.env).load_table((schema, table))
+        prefix = f"s3://{self.env['WAREHOUSE']}/"
+        present = {prefix + key for key in lake.objects("", self.env)}
+        numbers = set()
+        for snapshot in loaded.metadata.snapshots:
+            assert snapshot.sequence_number not in numbers
+            numbers.add(snapshot.sequence_number)
+            assert snapshot.sequence_number <= loaded.metadata.last_sequence_number
+            assert snapshot.manifest_list in present
+            totals = {"total-records": 0, "total-data-files": 0, "total-delete-files": 0, "total-files-size": 0,
+                      "total-position-deletes": 0, "total-equality-deletes": 0}  # fmt: skip
+            seen = set()
+            for manifest in snapshot.manifests(loaded.io):
+                assert manifest.manifest_path in present
+                for file in self._live(manifest, snapshot.sequence_number, loaded.io):
+                    assert file.file_path not in seen and file.file_path in present
+                    seen.add(file.file_path)
+                    if read:
+                        assert self._rows(file.file_path, loaded.io) == file.record_count
+                    totals["total-files-size"] += file.file_size_in_bytes
+                    if file.content == DATA:
+                        totals["total-data-files"] += 1
+                        totals["total-records"] += file.record_count
+                    else:
+                        totals["total-delete-files"] += 1
+                        kind = "position" if file.content == POSITION_DELETES else "equality"
+                        totals[f"total-{kind}-deletes"] += file.record_count
+            summary = snapshot.summary.additional_properties
+            if summary.get("coldfront.task"):
+                for name, value in totals.items():
+                    assert summary[name] == str(value), (name, summary)
+        if read:
+            loaded.scan().to_arrow()
+
+    def _live(self, manifest, sequence_number: int, io) -> list:
+        """The files of a manifest as a snapshot lists it."""
+        assert manifest.min_sequence_number <= manifest.sequence_number <= sequence_number
+        if manifest.manifest_path not in self.entries:
+            self.entries[manifest.manifest_path] = manifest.fetch_manifest_entry(io, discard_deleted=False)
+        entries = self.entries[manifest.manifest_path]
+        live = [entry for entry in entries if entry.status != 2]
+        counts = [sum(entry.status == status for entry in entries) for status in (0, 1, 2)]
+        assert counts == [manifest.existing_files_count, manifest.added_files_count, manifest.deleted_files_count]
+        if live:
+            assert manifest.min_sequence_number == min(entry.sequence_number for entry in live)
+        return [entry.data_file for entry in live]
+
+    def _rows(self, path: str, io) -> int:
+        """Rows of a file, which is read in full."""
+        if path not in self.rows:
+            with io.new_input(path).open() as file:
+                self.rows[path] = pq.read_table(file).num_rows
+        return self.rows[path]
+
+
 def strictly_valid(env: dict[str, str], schema: str, table: str, read: bool = True) -> None:
-    """What strict readers insist on, of every snapshot, each of which is read in full."""
-    loaded = lake.catalog(env).load_table((schema, table))
-    numbers = set()
-    for snapshot in loaded.metadata.snapshots:
-        assert snapshot.sequence_number not in numbers
-        numbers.add(snapshot.sequence_number)
-        assert snapshot.sequence_number <= loaded.metadata.last_sequence_number
-        totals = {"total-records": 0, "total-data-files": 0, "total-delete-files": 0, "total-files-size": 0,
-                  "total-position-deletes": 0, "total-equality-deletes": 0}  # fmt: skip
-        seen = set()
-        for manifest in snapshot.manifests(loaded.io):
-            assert manifest.sequence_number <= snapshot.sequence_number
-            assert manifest.min_sequence_number <= manifest.sequence_number
-            entries = manifest.fetch_manifest_entry(loaded.io, discard_deleted=False)
-            live = [entry for entry in entries if entry.status != 2]
-            counts = [sum(entry.status == status for entry in entries) for status in (0, 1, 2)]
-            assert counts == [manifest.existing_files_count, manifest.added_files_count, manifest.deleted_files_count]
-            if live:
-                assert manifest.min_sequence_number == min(entry.sequence_number for entry in live)
-            for entry in live:
-                file = entry.data_file
-                assert file.file_path not in seen
-                seen.add(file.file_path)
-                totals["total-files-size"] += file.file_size_in_bytes
-                if file.content == DATA:
-                    totals["total-data-files"] += 1
-                    totals["total-records"] += file.record_count
-                else:
-                    totals["total-delete-files"] += 1
-                    kind = "position" if file.content == POSITION_DELETES else "equality"
-                    totals[f"total-{kind}-deletes"] += file.record_count
-        summary = snapshot.summary.additional_properties
-        if summary.get("coldfront.task"):
-            for name, value in totals.items():
-                assert summary[name] == str(value), (name, summary)
-    for snapshot in loaded.metadata.snapshots if read else []:
-        loaded.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
+    Retained(env).check(schema, table, read)
 
 
 def footers(env: dict[str, str], shape: Shape) -> list[pq.FileMetaData]:

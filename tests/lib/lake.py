@@ -74,16 +74,18 @@ def orphans(env: dict[str, str]) -> set[str]:
     return found
 
 
-def referenced(table: Table) -> set[str]:
-    """Keys of all objects that the snapshots of a table need."""
+def referenced(table: Table, known: dict[str, set[str]] | None = None) -> set[str]:
+    """Keys of all objects that the snapshots of a table need. `known` keeps what manifests say between calls."""
     keys: set[str] = set()
+    known = {} if known is None else known
     for snapshot in table.metadata.snapshots:
         keys.add(_key(snapshot.manifest_list))
         for manifest in snapshot.manifests(table.io):
-            if _key(manifest.manifest_path) not in keys:
-                keys.add(_key(manifest.manifest_path))
+            path = manifest.manifest_path
+            if path not in known:
                 entries = manifest.fetch_manifest_entry(table.io, discard_deleted=False)
-                keys |= {_key(entry.data_file.file_path) for entry in entries}
+                known[path] = {_key(entry.data_file.file_path) for entry in entries}
+            keys |= {_key(path)} | known[path]
     return keys
 
 

@@ -6,10 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, RecordBatch, UInt32Array};
-use arrow_ord::ord::make_comparator;
 use arrow_ord::partition::partition;
 use arrow_ord::sort::{SortColumn, lexsort_to_indices, sort_to_indices};
-use arrow_schema::{DataType, Field, Schema, SchemaRef, SortOptions};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use coldfront_lake::commit::NewFile;
@@ -21,6 +20,7 @@ use iceberg::spec::{Literal, PartitionSpec, Struct, Transform};
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
 use super::Export;
+use super::order::{are_sorted, extremes};
 use super::rows::{self, Read};
 use crate::error::{Error, Result};
 
@@ -37,7 +37,7 @@ const OPEN_MAX: usize = 8;
 const STRETCHES_MAX: usize = 64;
 /// Rows that are fewer than this part of their batch are copied out of it.
 const SMALL_PART: usize = 4;
-const WHAT: &str = "cannot prepare rows for Parquet";
+pub const WHAT: &str = "cannot prepare rows for Parquet";
 
 /// Writes pieces until there is none left. Returns the files; none stays where it fails.
 pub async fn write_pieces(export: &Arc<Export>) -> Result<Vec<NewFile>> {
@@ -45,8 +45,8 @@ pub async fn write_pieces(export: &Arc<Export>) -> Result<Vec<NewFile>> {
     match files.write_all().await {
         Ok(()) => Ok(files.done),
         Err(error) => {
-            for file in files.open {
-                file.output.abort().await;
+            for output in files.open.into_iter().filter_map(|file| file.output) {
+                output.abort().await;
             }
             export.remove(&files.done).await;
             Err(error)
@@ -69,7 +69,8 @@ struct Files<'a> {
 
 struct OpenFile {
     partition: Partition,
-    output: Output,
+    /// None before its first row group, whose rows decide how it is written.
+    output: Option<Output>,
     waiting: Vec<RecordBatch>,
     waiting_rows: usize,
     waiting_bytes: usize,
@@ -88,7 +89,13 @@ impl<'a> Files<'a> {
         let key = schema.index_of(&export.cold.key_column).in_arrow("the Iceberg table lacks the partition column")?;
         let compression = data_file_writer::compression(metadata).unwrap_or_else(data_file_writer::zstd);
         let delta_numbers = data_file_writer::delta_numbers(metadata).unwrap_or(true);
-        let shape = Shape { arrow: Arc::clone(&schema), parquet: None, compression, delta_numbers };
+        let shape = Shape {
+            arrow: Arc::clone(&schema),
+            parquet: None,
+            compression,
+            delta_numbers,
+            without_dictionary: Vec::new(),
+        };
         Ok(Self { export, schema, spec, partitioning, key, shape, open: Vec::new(), done: Vec::new() })
     }
 
@@ -119,8 +126,8 @@ impl<'a> Files<'a> {
             let fullest = (0..self.open.len()).max_by_key(|at| self.open[*at].waiting_bytes);
             if let Some(at) = fullest.filter(|_| is_full || is_enough) {
                 let at = if is_full { self.open.len() - 1 } else { at };
-                self.open[at].flush(self.key).await?;
-                if self.open[at].output.bytes() >= FILE_BYTES {
+                self.flush(at).await?;
+                if self.open[at].output.as_ref().is_some_and(|output| output.bytes() >= FILE_BYTES) {
                     self.close(at).await?;
                 }
             }
@@ -209,11 +216,9 @@ impl<'a> Files<'a> {
                 if self.open.len() >= OPEN_MAX {
                     self.close(0).await?;
                 }
-                let name = format!("{}.parquet", uuid::Uuid::new_v4());
-                let url = place::join(&writable::data_dir(&self.export.cold.head.metadata), &name);
-                let output = Output::create(self.export.cold.reader.stores(), url, self.shape.clone())?;
                 let partition = Partition { spec_id: self.spec.spec_id(), values };
-                self.open.push(OpenFile { partition, output, waiting: Vec::new(), waiting_rows: 0, waiting_bytes: 0 });
+                let waiting = Vec::new();
+                self.open.push(OpenFile { partition, output: None, waiting, waiting_rows: 0, waiting_bytes: 0 });
             }
         }
         self.open.last_mut().ok_or_else(|| Error::Protocol("no file is open".to_owned()))
@@ -227,9 +232,10 @@ impl<'a> Files<'a> {
     }
 
     async fn close(&mut self, at: usize) -> Result<()> {
-        self.open[at].flush(self.key).await?;
+        self.flush(at).await?;
         let file = self.open.remove(at);
-        let written = file.output.finish().await?;
+        let Some(output) = file.output else { return Ok(()) };
+        let written = output.finish().await?;
         match data_file::describe(&written, &file.partition, &self.export.cold.head.metadata, None) {
             Ok(file_entry) => self.done.push(NewFile { file: file_entry, spec_id: file.partition.spec_id }),
             Err(error) => {
@@ -239,26 +245,42 @@ impl<'a> Files<'a> {
         }
         Ok(())
     }
+
+    /// Writes what waits for a file, in the order of the key.
+    async fn flush(&mut self, at: usize) -> Result<()> {
+        let batches = self.open[at].take_waiting(self.key)?;
+        if batches.is_empty() {
+            return Ok(());
+        }
+        let output = match &mut self.open[at].output {
+            Some(output) => output,
+            none => {
+                let name = format!("{}.parquet", uuid::Uuid::new_v4());
+                let url = place::join(&writable::data_dir(&self.export.cold.head.metadata), &name);
+                let shape = self.shape.clone().for_rows(&batches)?;
+                none.insert(Output::create(self.export.cold.reader.stores(), url, shape)?)
+            }
+        };
+        for batch in &batches {
+            output.write(batch).await?;
+        }
+        Ok(())
+    }
 }
 
 impl OpenFile {
-    /// Writes what waits, in the order of the key.
-    async fn flush(&mut self, key: usize) -> Result<()> {
+    /// Takes what waits, in the order of the key.
+    fn take_waiting(&mut self, key: usize) -> Result<Vec<RecordBatch>> {
         let batches = std::mem::take(&mut self.waiting);
         (self.waiting_rows, self.waiting_bytes) = (0, 0);
-        let Some(first) = batches.first() else { return Ok(()) };
+        let Some(first) = batches.first() else { return Ok(batches) };
         if are_sorted(&batches, key)? {
-            for batch in &batches {
-                self.output.write(batch).await?;
-            }
-            return Ok(());
+            return Ok(batches);
         }
         let all = concat_batches(first.schema_ref(), &batches).in_arrow(WHAT)?;
         drop(batches);
         let order = sort_to_indices(all.column(key), None, None).in_arrow(WHAT)?;
-        let sorted = take_record_batch(&all, &order).in_arrow(WHAT)?;
-        drop(all);
-        Ok(self.output.write(&sorted).await?)
+        Ok(vec![take_record_batch(&all, &order).in_arrow(WHAT)?])
     }
 }
 
@@ -275,40 +297,6 @@ fn tuple(partitioning: &PartitionValueCalculator, row: &ArrayRef) -> Result<Stru
         Some(Some(Literal::Struct(tuple))) => Ok(tuple),
         _ => Err(Error::Protocol("a partition has no values".to_owned())),
     }
-}
-
-/// Where the smallest and the largest value of a column without NULLs are.
-fn extremes(column: &ArrayRef) -> Result<(u32, u32)> {
-    let compare = make_comparator(column, column, SortOptions::default()).in_arrow(WHAT)?;
-    let (mut smallest, mut largest) = (0, 0);
-    for row in 1..column.len() {
-        if compare(row, smallest).is_lt() {
-            smallest = row;
-        }
-        if compare(row, largest).is_gt() {
-            largest = row;
-        }
-    }
-    Ok((smallest as u32, largest as u32))
-}
-
-/// Whether rows are in the order of a column, within and across batches.
-fn are_sorted(batches: &[RecordBatch], key: usize) -> Result<bool> {
-    let order = SortOptions::default();
-    for (at, batch) in batches.iter().enumerate() {
-        let column = batch.column(key);
-        let compare = make_comparator(column, column, order).in_arrow(WHAT)?;
-        if (1..batch.num_rows()).any(|row| compare(row - 1, row).is_gt()) {
-            return Ok(false);
-        }
-        if let Some(next) = batches.get(at + 1).filter(|next| next.num_rows() > 0 && batch.num_rows() > 0) {
-            let compare = make_comparator(column, next.column(key), order).in_arrow(WHAT)?;
-            if compare(batch.num_rows() - 1, 0).is_gt() {
-                return Ok(false);
-            }
-        }
-    }
-    Ok(true)
 }
 
 fn uuids(column: &ArrayRef) -> Result<ArrayRef> {

@@ -6,6 +6,7 @@
 
 mod append;
 mod files;
+mod order;
 mod rows;
 
 use std::collections::VecDeque;

@@ -16,7 +16,7 @@ use crate::db::{self, During};
 use crate::error::{Error, Result};
 
 /// Bytes of a batch.
-const BATCH_BYTES: i32 = 4 * 1024 * 1024;
+const BATCH_BYTES: i32 = 2 * 1024 * 1024;
 /// Batches that wait to be written.
 const AHEAD: usize = 1;
 /// What the server may use to sort a piece.

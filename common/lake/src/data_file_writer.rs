@@ -1,6 +1,7 @@
 //! Writes one data file: row groups of decoded rows and row groups copied as they are, in any order.
 //! Nothing but the row group in the making and a part of an upload is in memory.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
@@ -19,9 +20,10 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::ChunkReader;
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::SchemaDescriptor;
+use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 use tokio::io::AsyncWriteExt;
 
+use crate::dictionary;
 use crate::error::{InParquet, LakeError, Result};
 use crate::row_group::RowGroup;
 use crate::store::Stores;
@@ -33,6 +35,7 @@ const ROW_GROUP_BYTES: usize = 64 * 1024 * 1024;
 /// make smaller, and the less so if they are delta encoded.
 const NUMBERS_DICTIONARY_BYTES: usize = 256 * 1024;
 const DELTA_DICTIONARY_BYTES: usize = 64 * 1024;
+const BYTES_DICTIONARY_BYTES: usize = 1024 * 1024;
 /// Table property: `false` has integers and times written PLAIN, for readers that know no other encoding (Iceberg for
 /// Spark before 1.10).
 const DELTA_PROPERTY: &str = "coldfront.parquet.delta-encoding";
@@ -70,30 +73,51 @@ pub struct Shape {
     /// Integers, times and short decimals without a dictionary are DELTA_BINARY_PACKED: keys and times in their order
     /// take next to nothing, and any are read faster than what is compressed byte by byte.
     pub delta_numbers: bool,
+    /// Leaf columns that are written without a dictionary.
+    pub without_dictionary: Vec<usize>,
 }
 
 impl Shape {
-    fn properties(&self) -> std::result::Result<WriterProperties, ParquetError> {
-        let derived;
-        let schema = match &self.parquet {
-            Some(schema) => schema,
-            None => {
-                derived = ArrowSchemaConverter::new().convert(&self.arrow)?;
-                &derived
-            }
+    /// The shape for a file that begins with these rows: without the dictionaries that their first row group would give up.
+    pub fn for_rows(mut self, rows: &[RecordBatch]) -> Result<Self> {
+        let schema = self.parquet_schema().in_parquet("a schema has no Parquet form")?;
+        let overflows = |leaf: &usize| {
+            let column = schema.column(*leaf);
+            dictionary::overflows(rows, schema.get_column_root_idx(*leaf), &column, self.dictionary_bytes(&column))
         };
+        self.without_dictionary = (0..schema.num_columns()).filter(overflows).collect();
+        Ok(self)
+    }
+
+    fn parquet_schema(&self) -> std::result::Result<Cow<'_, SchemaDescriptor>, ParquetError> {
+        Ok(match &self.parquet {
+            Some(schema) => Cow::Borrowed(schema),
+            None => Cow::Owned(ArrowSchemaConverter::new().convert(&self.arrow)?),
+        })
+    }
+
+    /// Size above which a column's dictionary is given up.
+    fn dictionary_bytes(&self, column: &ColumnDescriptor) -> usize {
+        match column.physical_type() {
+            Type::BYTE_ARRAY => BYTES_DICTIONARY_BYTES,
+            _ if self.delta_numbers => DELTA_DICTIONARY_BYTES,
+            _ => NUMBERS_DICTIONARY_BYTES,
+        }
+    }
+
+    fn properties(&self) -> std::result::Result<WriterProperties, ParquetError> {
+        let schema = self.parquet_schema()?;
         let mut properties = WriterProperties::builder()
             .set_compression(self.compression)
             .set_created_by(concat!("coldfront ", env!("CARGO_PKG_VERSION")).to_owned())
             // Page indexes are read by few and cost a request each; chunk statistics are what everybody prunes by.
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true);
-        let dictionary_bytes = if self.delta_numbers { DELTA_DICTIONARY_BYTES } else { NUMBERS_DICTIONARY_BYTES };
-        for column in schema.columns() {
+        for (leaf, column) in schema.columns().iter().enumerate() {
             let path = column.path();
-            if column.physical_type() != Type::BYTE_ARRAY {
-                properties = properties.set_column_dictionary_page_size_limit(path.clone(), dictionary_bytes);
-            }
+            properties = properties
+                .set_column_dictionary_page_size_limit(path.clone(), self.dictionary_bytes(column))
+                .set_column_dictionary_enabled(path.clone(), !self.without_dictionary.contains(&leaf));
             if self.delta_numbers && matches!(column.physical_type(), Type::INT32 | Type::INT64) {
                 properties = properties.set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED);
             }

@@ -9,6 +9,7 @@ pub mod catalog;
 pub mod commit;
 pub mod data_file;
 pub mod data_file_writer;
+mod dictionary;
 mod encode;
 mod error;
 mod oauth;

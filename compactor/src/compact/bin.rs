@@ -189,15 +189,22 @@ impl Rewriter<'_> {
         let file = first.metadata().file_metadata();
         let compression = self.compression(first);
         let delta_numbers = self.delta_numbers(first);
+        let without_dictionary = Vec::new();
         if let Some(arrow) = current {
-            return Ok(Shape { arrow: Arc::clone(arrow), parquet: None, compression, delta_numbers });
+            return Ok(Shape {
+                arrow: Arc::clone(arrow),
+                parquet: None,
+                compression,
+                delta_numbers,
+                without_dictionary,
+            });
         }
         if !file.schema_descr().columns().iter().all(|column| is_writable(column)) {
             return Err(Failure::Differs);
         }
         let arrow: ArrowSchema = first.reading.schema().as_ref().clone();
         let arrow = Arc::new(arrow.with_metadata(Default::default()));
-        Ok(Shape { arrow, parquet: Some(file.schema_descr().clone()), compression, delta_numbers })
+        Ok(Shape { arrow, parquet: Some(file.schema_descr().clone()), compression, delta_numbers, without_dictionary })
     }
 
     /// What the table's properties say; else not in the files of other writers, whose readers may not know it.

@@ -7,6 +7,7 @@ use std::ffi::{CStr, CString};
 use pgrx::{
     FromDatum, IntoDatum,
     pg_sys::{self, Datum},
+    varlena,
 };
 
 /// Interval text must not depend on the session: it is written and read in this style (`INTSTYLE_POSTGRES`).
@@ -38,14 +39,15 @@ impl Drop for StoredIntervalStyle {
 /// # Safety
 /// `datum` points at a valid varlena.
 pub unsafe fn with_varlena<T>(datum: Datum, f: impl FnOnce(&[u8]) -> T) -> T {
-    // SAFETY: detoasting returns a varlena whose content has the length its header says; a copy is freed after use.
+    // SAFETY: detoasting returns a varlena whose content has the length its header says; a copy is freed after use. What is
+    // neither compressed nor elsewhere is read where it is: most values are, and a guarded call costs more than they do.
     unsafe {
         let original = datum.cast_mut_ptr::<pg_sys::varlena>();
-        let plain = pg_sys::pg_detoast_datum_packed(original);
-        let out = f(std::slice::from_raw_parts(
-            pgrx::varlena::vardata_any(plain).cast::<u8>(),
-            pgrx::varlena::varsize_any_exhdr(plain),
-        ));
+        let is_short = varlena::varatt_is_1b(original) && !varlena::varatt_is_1b_e(original);
+        let is_plain = is_short || varlena::varatt_is_4b_u(original);
+        let plain = if is_plain { original } else { pg_sys::pg_detoast_datum_packed(original) };
+        let data = varlena::vardata_any(plain).cast::<u8>();
+        let out = f(std::slice::from_raw_parts(data, varlena::varsize_any_exhdr(plain)));
         if plain != original {
             pg_sys::pfree(plain.cast());
         }
