@@ -263,6 +263,24 @@ def test_changes_after_the_snapshot_of_an_export_are_replayed(db, stack, schema,
     assert db.execute(whole).fetchall() == before and left_overs(db, schema) == []
 
 
+def test_what_a_killed_archiver_waits_for_in_the_server_ends(db, stack, schema, archiver):
+    name = make(db, schema, "t", [-4, -3], rows=10)
+    register(archiver, name, "--hot-period", "3 months")
+    archiver.run(name)
+    archiver.call("set", "--table", name, "--hot-period", "1 month")
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    with stack.connect() as holder:
+        holder.execute("BEGIN")
+        holder.execute("SELECT coldfront._claim_iceberg_external(iceberg_table) FROM coldfront.tiered_views WHERE schema_name = %s", [schema])
+        run = subprocess.Popen(archiver.command("run", "--table", name), stderr=subprocess.DEVNULL, env=archiver.environment())
+        wait_until("it to wait for the claim", lambda: db.execute(waiting).fetchone()[0], 60)
+        run.kill()
+        run.wait()
+        wait_until("its session to end", lambda: not db.execute(waiting).fetchone()[0], 30)
+    archiver.run(name)
+    assert len(content(db, name)) == 20
+
+
 def test_a_truncate_during_an_export(db, schema, archiver):
     name = make(db, schema, "t", [-3], rows=300)
     register(archiver, name)

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use sqlx::postgres::{PgConnection, Postgres};
 use sqlx::{Connection, Transaction};
 
-use coldfront_program::database::DatabaseError;
+use coldfront_program::database::{self, DatabaseError};
 pub use coldfront_program::database::During;
 
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ const LOCK_TIMEOUT_MAX: Duration = Duration::from_millis(3_200);
 const TRIES_BEFORE_DOUBLING: u32 = 3;
 
 pub async fn connect(settings: &Settings) -> Result<PgConnection> {
-    let mut connection = PgConnection::connect_with(&settings.connection).await.map_err(Error::Connect)?;
+    let mut connection = database::connect(&settings.connection).await.map_err(Error::Connect)?;
     let installed: bool = sqlx::query_scalar("SELECT to_regclass('coldfront.partition_config') IS NOT NULL")
         .fetch_one(&mut connection)
         .await

@@ -2,9 +2,10 @@
 
 use coldfront_common::ident::TableRef;
 use coldfront_lake::catalog::TableId;
+use coldfront_program::database;
 pub use coldfront_program::database::During;
 use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{Connection, Row};
+use sqlx::Row;
 
 use crate::error::{Error, Result};
 use crate::policy::Configured;
@@ -42,7 +43,7 @@ impl std::fmt::Display for Relation {
 }
 
 pub async fn connect(settings: &Settings) -> Result<PgConnection> {
-    let mut connection = PgConnection::connect_with(&settings.connection).await.map_err(Error::Connect)?;
+    let mut connection = database::connect(&settings.connection).await.map_err(Error::Connect)?;
     let installed: bool = sqlx::query_scalar("SELECT to_regclass('coldfront.maintenance_config') IS NOT NULL")
         .fetch_one(&mut connection)
         .await

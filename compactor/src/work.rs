@@ -8,7 +8,8 @@ use coldfront_lake::catalog::{Catalog, Loaded, TableId};
 use coldfront_lake::read::{Cache, Reader};
 use coldfront_lake::store::Stores;
 use coldfront_program::claim::Claim;
-use sqlx::{Connection, PgConnection};
+use coldfront_program::database;
+use sqlx::PgConnection;
 use tokio::sync::OnceCell;
 
 use crate::compact;
@@ -104,7 +105,7 @@ impl<'a> Work<'a> {
 
     /// A connection for a claim. It is not the one that holds the compactor's lock: either may be lost alone.
     pub async fn claims(&self) -> Result<PgConnection> {
-        PgConnection::connect_with(&self.settings.connection).await.map_err(Error::Connect)
+        database::connect(&self.settings.connection).await.map_err(Error::Connect)
     }
 
     /// Waits for the table's write claim.

@@ -1,4 +1,19 @@
-//! Errors of the database, told with what was being done.
+//! Connections to the database, and its errors, told with what was being done.
+
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{AssertSqlSafe, Connection};
+
+/// How often the server looks whether a session's program is still there while it works for it: what a killed one left
+/// running must not hold locks against the next.
+const ALIVE_CHECK: &str = "5s";
+
+/// Opens a session that ends soon after this program, whatever it is doing then.
+pub async fn connect(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
+    let mut connection = PgConnection::connect_with(options).await?;
+    let check = format!("SET client_connection_check_interval = '{ALIVE_CHECK}'");
+    sqlx::raw_sql(AssertSqlSafe(check)).execute(&mut connection).await?;
+    Ok(connection)
+}
 
 /// A statement failed.
 #[derive(Debug, thiserror::Error)]
