@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use sqlx::postgres::{PgConnection, Postgres};
 use sqlx::{Connection, Transaction};
 
-use coldfront_program::database::{self, DatabaseError};
 pub use coldfront_program::database::During;
+use coldfront_program::database::{self, DatabaseError};
 
 use crate::error::{Error, Result};
 use crate::settings::Settings;

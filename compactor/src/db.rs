@@ -4,8 +4,8 @@ use coldfront_common::ident::TableRef;
 use coldfront_lake::catalog::TableId;
 use coldfront_program::database;
 pub use coldfront_program::database::During;
-use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::Row;
+use sqlx::postgres::{PgConnection, PgRow};
 
 use crate::error::{Error, Result};
 use crate::policy::Configured;

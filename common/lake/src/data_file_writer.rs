@@ -36,6 +36,8 @@ const ROW_GROUP_BYTES: usize = 64 * 1024 * 1024;
 const NUMBERS_DICTIONARY_BYTES: usize = 256 * 1024;
 const DELTA_DICTIONARY_BYTES: usize = 64 * 1024;
 const BYTES_DICTIONARY_BYTES: usize = 1024 * 1024;
+/// Size of a page, which is compressed in one go: less than a millisecond's work.
+const PAGE_BYTES: usize = 256 * 1024;
 /// Table property: `false` has integers and times written PLAIN, for readers that know no other encoding (Iceberg for
 /// Spark before 1.10).
 const DELTA_PROPERTY: &str = "coldfront.parquet.delta-encoding";
@@ -109,6 +111,7 @@ impl Shape {
         let schema = self.parquet_schema()?;
         let mut properties = WriterProperties::builder()
             .set_compression(self.compression)
+            .set_data_page_size_limit(PAGE_BYTES)
             .set_created_by(concat!("coldfront ", env!("CARGO_PKG_VERSION")).to_owned())
             // Page indexes are read by few and cost a request each; chunk statistics are what everybody prunes by.
             .set_statistics_enabled(EnabledStatistics::Chunk)

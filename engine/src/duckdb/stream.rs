@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use coldfront_common::turns::Turns;
 use libduckdb_sys as ffi;
 
 use super::connection::{OwnedResult, RawConnection};
@@ -17,6 +18,8 @@ pub struct ResultStream {
     result: OwnedResult,
     options: ArrowOptions,
     schema: SchemaRef,
+    /// The database's sessions need this machine too.
+    turns: Turns,
     /// Keeps the connection open for as long as the result lives; declared last so that it is dropped last.
     connection: Arc<RawConnection>,
 }
@@ -39,7 +42,7 @@ impl ResultStream {
                 .push(unsafe { std::ffi::CStr::from_ptr(ffi::duckdb_column_name(&mut result.raw, column)) }.to_owned());
         }
         let schema = options.schema(&names, &mut types)?;
-        Ok(Self { result, options, schema, connection })
+        Ok(Self { result, options, schema, turns: Turns::begin(), connection })
     }
 
     pub fn schema(&self) -> &SchemaRef {
@@ -54,6 +57,7 @@ impl ResultStream {
     /// The next rows, as many as DuckDB hands out at a time; `None` at the end.
     pub fn next_chunk(&mut self) -> Result<Option<RecordBatch>, Error> {
         loop {
+            self.turns.offer();
             // SAFETY: the result is alive; the struct is passed by value as a handle and stays ours.
             let chunk = unsafe { ffi::duckdb_fetch_chunk(self.result.raw) };
             if chunk.is_null() {
