@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// Longest that work keeps a processor. Others' statements take about a millisecond; a change of turns takes microseconds.
 const TURN: Duration = Duration::from_micros(200);
 
-/// Gives the processor to whoever waits for it, after each turn. To be asked every few microseconds of work.
+/// Gives the processor to whoever waits for it, after each turn. To be asked several times a turn.
 pub struct Turns {
     began: Instant,
 }

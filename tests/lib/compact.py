@@ -142,8 +142,9 @@ class Retained:
     def __init__(self, env: dict[str, str]):
         self.env, self.entries, self.rows = env, {}, {}
 
-    def check(self, schema: str, table: str, read: bool = True) -> None:
-        """What strict readers insist on, of every snapshot; with `read`, every file of each is read in full."""
+    def check(self, schema: str, table: str, read: bool = True, scan: bool = True) -> None:
+        """What strict readers insist on, of every snapshot; with `read`, every file of each is read in full, and pyiceberg scans
+        the current snapshot, or with `scan` all."""
         loaded = lake.catalog(self.env).load_table((schema, table))
         prefix = f"s3://{self.env['WAREHOUSE']}/"
         present = {prefix + key for key in lake.objects("", self.env)}
@@ -175,8 +176,8 @@ class Retained:
             if summary.get("coldfront.task"):
                 for name, value in totals.items():
                     assert summary[name] == str(value), (name, summary)
-        if read:
-            loaded.scan().to_arrow()
+        for snapshot in loaded.metadata.snapshots if read and scan else [loaded.current_snapshot()] if read else []:
+            loaded.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
 
     def _live(self, manifest, sequence_number: int, io) -> list:
         """The files of a manifest as a snapshot lists it."""

@@ -200,7 +200,7 @@ def play(stack: Stack, number: int, dice: random.Random, verbose: bool) -> None:
         hot = partitions(db, f"{table.schema}._events")
         if problems or len(hot) != 2 or not (cutoff(db, table.schema, "events") or "").startswith(bound(db, -1)):
             raise Violation(f"left over: {problems}; partitions {hot}; cutoff {cutoff(db, table.schema, 'events')}")
-    if verbose:
+    if verbose or number % 10 == 9:
         print(f"round {number}: {victim} after {delay:.2f} s; {[w.done for w in workers]} statements", flush=True)
     table.drop()
 

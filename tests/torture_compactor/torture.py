@@ -186,8 +186,8 @@ def killed(twins: Twins, compactor: Compactor, rng: random.Random, number: int) 
     at_work.end()
     with twins.stack.connect() as db:
         twins.check(db, foreign=number % 5 == 0)
-    # Every file of every retained snapshot has to be there, and is read in full once.
-    twins.retained.check("tc", twins.name)
+    # Every file of every retained snapshot has to be there, and is read in full once; now and then all snapshots are scanned.
+    twins.retained.check("tc", twins.name, scan=number % 10 == 9)
     wait_until("the lock of the killed one to go", lambda: "works on it" not in compactor.orphans_now(f"tc.{twins.name}").stderr)
     left = twins.garbage()
     if left:
@@ -218,17 +218,25 @@ def main() -> int:
             except AssertionError as violation:
                 failed += 1
                 print(f"mixed: {violation}", flush=True)
-        twins = Twins(stack, "killed")
+        twins, kills = Twins(stack, "killed"), 0
         for number in range(args.rounds):
             try:
                 said = killed(twins, compactor, rng, number)
+                kills += "killed" in said
                 if args.verbose or number % 10 == 9:
                     print(f"round {number}: {said}", flush=True)
             except AssertionError as violation:
                 failed += 1
                 print(f"round {number}: {violation}", flush=True)
+        try:
+            twins.retained.check("tc", twins.name)
+            if args.rounds >= 10 and kills < args.rounds / 4:
+                raise Violation(f"only {kills} compactors were still at work when they were killed")
+        except AssertionError as violation:
+            failed += 1
+            print(f"in the end: {violation}", flush=True)
         stack.keep = failed > 0
-    print(f"{args.rounds} rounds, {failed} failed (seed {args.seed})")
+    print(f"{args.rounds} rounds, {kills} killed at work, {failed} failed (seed {args.seed})")
     return 1 if failed else 0
 
 

@@ -80,7 +80,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape for a file that begins with these rows: without the dictionaries that their first row group would give up.
+    /// The shape for a file that begins with these rows: without the dictionaries that these rows would fill.
     pub fn for_rows(mut self, rows: &[RecordBatch]) -> Result<Self> {
         let schema = self.parquet_schema().in_parquet("a schema has no Parquet form")?;
         let overflows = |leaf: &usize| {

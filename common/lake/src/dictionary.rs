@@ -9,10 +9,10 @@ use arrow_schema::DataType;
 use parquet::basic::Type;
 use parquet::schema::types::ColumnDescriptor;
 
-/// Rows that are looked at: more than the largest dictionary of numbers has entries.
-const SAMPLE_ROWS: usize = 65_536;
+/// Rows that are looked at: twice as many as the largest dictionary of numbers has entries.
+const SAMPLE_ROWS: usize = 131_072;
 
-/// Whether the values of a column in the first of these rows are more than a dictionary of `limit` bytes has room for.
+/// Whether the values of a column in the first of these rows fill a dictionary of `limit` bytes, at which it is given up.
 /// Never for nested columns, and for those of booleans.
 pub fn overflows(rows: &[RecordBatch], at: usize, column: &ColumnDescriptor, limit: usize) -> bool {
     let width = match column.physical_type() {
@@ -70,7 +70,7 @@ impl Entries {
             self.seen.insert(value.to_vec());
             self.bytes += self.width + length;
         }
-        self.bytes > self.limit
+        self.bytes >= self.limit
     }
 }
 
@@ -97,21 +97,21 @@ mod tests {
     }
 
     #[test]
-    fn a_dictionary_has_room_for_as_many_values_as_fit() {
+    fn a_dictionary_is_given_up_when_it_is_full() {
         let numbers = |different: i64| Arc::new(Int64Array::from_iter((0..10_000).map(|i| Some(i % different))));
-        assert!(!overflow(numbers(1024)));
-        assert!(overflow(numbers(1025)));
+        assert!(!overflow(numbers(1023)));
+        assert!(overflow(numbers(1024)));
         let texts = |different: i32| {
             let texts = (0..10_000).map(|i| Some(format!("{:028}", i % different)));
             Arc::new(StringArray::from_iter(texts))
         };
-        assert!(!overflow(texts(256)));
-        assert!(overflow(texts(257)));
+        assert!(!overflow(texts(255)));
+        assert!(overflow(texts(256)));
     }
 
     #[test]
     fn nulls_are_no_entries() {
-        assert!(!overflow(Arc::new(Int64Array::from_iter((0..10_000).map(|i| (i < 1024).then_some(i))))));
+        assert!(!overflow(Arc::new(Int64Array::from_iter((0..10_000).map(|i| (i < 1023).then_some(i))))));
         assert!(!overflow(Arc::new(StringArray::from(vec![None::<&str>; 10_000]))));
     }
 }

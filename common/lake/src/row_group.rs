@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, RecordBatch};
 use arrow_schema::Schema;
 use coldfront_common::turns::Turns;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowLeafColumn, compute_leaves};
@@ -13,8 +13,9 @@ use tokio::task::JoinHandle;
 
 /// Batches that wait for a column's task.
 const WAITING_MAX: usize = 1;
-/// Rows of a column that are encoded in one turn.
+/// Rows of a column that are encoded in one turn, and bytes of all columns.
 const ROWS_AT_ONCE: usize = 4096;
+const BYTES_AT_ONCE: usize = 1024 * 1024;
 
 pub struct RowGroup {
     columns: Vec<Column>,
@@ -41,8 +42,9 @@ impl RowGroup {
 
     pub async fn write(&mut self, schema: &Schema, batch: &RecordBatch) -> Result<()> {
         let mut leaves: Vec<Vec<_>> = self.columns.iter().map(|_| Vec::new()).collect();
-        for from in (0..batch.num_rows()).step_by(ROWS_AT_ONCE) {
-            let rows = batch.slice(from, ROWS_AT_ONCE.min(batch.num_rows() - from));
+        let rows_at_once = rows_at_once(batch);
+        for from in (0..batch.num_rows()).step_by(rows_at_once) {
+            let rows = batch.slice(from, rows_at_once.min(batch.num_rows() - from));
             let mut columns = leaves.iter_mut();
             for (field, column) in schema.fields().iter().zip(rows.columns()) {
                 for (leaf, column) in compute_leaves(field, column)?.into_iter().zip(&mut columns) {
@@ -79,6 +81,12 @@ impl RowGroup {
         }
         Ok(chunks)
     }
+}
+
+fn rows_at_once(batch: &RecordBatch) -> usize {
+    let bytes: usize = batch.columns().iter().map(|c| c.to_data().get_slice_memory_size().unwrap_or(0)).sum();
+    let bytes_per_row = bytes / batch.num_rows().max(1);
+    (BYTES_AT_ONCE / bytes_per_row.max(1)).clamp(1, ROWS_AT_ONCE)
 }
 
 impl Column {

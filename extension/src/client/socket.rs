@@ -67,8 +67,10 @@ impl Socket {
                         // Half a frame is out: the session cannot be continued.
                         self.healthy = false;
                         interrupts::serve();
-                    } else if interrupts::others_pending() {
-                        interrupts::serve();
+                    }
+                    if interrupts::others_pending() {
+                        self.serve_others();
+                        continue;
                     }
                     interrupts::wait_socket(self.stream.as_raw_fd(), interrupts::Ready::Write, -1);
                 }
@@ -107,7 +109,7 @@ impl Socket {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
                     if mode == Interrupts::Serve && interrupts::others_pending() {
-                        interrupts::serve();
+                        self.serve_others();
                     }
                     if mode == Interrupts::Serve && interrupts::pending() && cancelled_at.is_none() {
                         cancelled_at = Some(Instant::now());
@@ -125,6 +127,14 @@ impl Socket {
             }
         }
         Ok(())
+    }
+
+    /// Serves an interrupt after which the session goes on. A cancel that arrives meanwhile is raised from here, inside a
+    /// frame, and the session cannot be continued.
+    fn serve_others(&mut self) {
+        let healthy = std::mem::replace(&mut self.healthy, false);
+        interrupts::serve();
+        self.healthy = healthy;
     }
 
     /// Whether bytes (or the end) wait to be read.
