@@ -36,7 +36,7 @@ const ROW_GROUP_BYTES: usize = 64 * 1024 * 1024;
 const NUMBERS_DICTIONARY_BYTES: usize = 256 * 1024;
 const DELTA_DICTIONARY_BYTES: usize = 64 * 1024;
 const BYTES_DICTIONARY_BYTES: usize = 1024 * 1024;
-/// Size of a page, which is compressed in one go: less than a millisecond's work.
+/// Size of a page, which is compressed in one go: about a millisecond's work.
 const PAGE_BYTES: usize = 256 * 1024;
 /// Table property: `false` has integers and times written PLAIN, for readers that know no other encoding (Iceberg for
 /// Spark before 1.10).
