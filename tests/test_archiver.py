@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import urllib.request
+from contextlib import contextmanager
 
 import pytest
 from archive import COLUMNS, Archiver, bound, content, cutoff, fill, left_overs, make, month, partitions
@@ -239,25 +240,36 @@ def test_changes_during_an_export_are_replayed(db, schema, archiver):
     assert left_overs(db, schema) == []
 
 
-def test_changes_after_the_snapshot_of_an_export_are_replayed(db, stack, schema, archiver):
-    """What the lake stores in another form than the heap has to be found again: zeros, padding, JSON."""
-    columns = f"{COLUMNS}, c char(5) DEFAULT 'c', j jsonb DEFAULT '{{\"b\":[1.0],\"a\":null}}', f real DEFAULT '-0'"
-    name = make(db, schema, "t", [-4, -3, 0], columns, rows=100)
+@contextmanager
+def held_before_its_commit(db, stack, schema, archiver, name):
+    """A pass over an already tiered table that has taken its snapshot and waits for the claim, which goes in the end."""
     register(archiver, name, "--hot-period", "3 months")
     archiver.run(name)
     archiver.call("set", "--table", name, "--hot-period", "1 month")
-    whole = f"SELECT id, ts, v, (d + 0)::text, n, c, j, f FROM {name} ORDER BY 1, 2"
     with stack.connect() as holder:
         holder.execute("BEGIN")
         holder.execute("SELECT coldfront._claim_iceberg_external(iceberg_table) FROM coldfront.tiered_views WHERE schema_name = %s", [schema])
         run = subprocess.Popen(archiver.command("run", "--table", name), stderr=subprocess.PIPE, text=True, env=archiver.environment())
-        wait_until("the export to wait for the claim", lambda: db.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").fetchone()[0], 60)
+        wait_until("the export to wait for the claim", lambda: waiting_for_claims(db), 60)
+        yield run
+        holder.execute("ROLLBACK")
+
+
+def waiting_for_claims(db) -> int:
+    return db.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").fetchone()[0]
+
+
+def test_changes_after_the_snapshot_of_an_export_are_replayed(db, stack, schema, archiver):
+    """What the lake stores in another form than the heap has to be found again: zeros, padding, JSON."""
+    columns = f"{COLUMNS}, c char(5) DEFAULT 'c', j jsonb DEFAULT '{{\"b\":[1.0],\"a\":null}}', f real DEFAULT '-0'"
+    name = make(db, schema, "t", [-4, -3, 0], columns, rows=100)
+    whole = f"SELECT id, ts, v, (d + 0)::text, n, c, j, f FROM {name} ORDER BY 1, 2"
+    with held_before_its_commit(db, stack, schema, archiver, name) as run:
         month_3 = f"ts < {month(-2)} AND ts >= {month(-3)}"
         assert db.execute(f"DELETE FROM {schema}._t WHERE id BETWEEN 10 AND 19 AND {month_3}").rowcount == 10
         assert db.execute(f"UPDATE {schema}._t SET v = 'changed' WHERE id BETWEEN 20 AND 29 AND {month_3}").rowcount == 10
         db.execute(f"INSERT INTO {schema}._t (id, ts, c, j, f) VALUES (1000, {month(-3)}, '', 'null', '-0')")
         before = db.execute(whole).fetchall()
-        holder.execute("ROLLBACK")
     said = run.communicate(timeout=120)[1]
     assert run.returncode == 0 and '"changes":31' in said, said
     assert db.execute(whole).fetchall() == before and left_overs(db, schema) == []
@@ -265,18 +277,10 @@ def test_changes_after_the_snapshot_of_an_export_are_replayed(db, stack, schema,
 
 def test_what_a_killed_archiver_waits_for_in_the_server_ends(db, stack, schema, archiver):
     name = make(db, schema, "t", [-4, -3], rows=10)
-    register(archiver, name, "--hot-period", "3 months")
-    archiver.run(name)
-    archiver.call("set", "--table", name, "--hot-period", "1 month")
-    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-    with stack.connect() as holder:
-        holder.execute("BEGIN")
-        holder.execute("SELECT coldfront._claim_iceberg_external(iceberg_table) FROM coldfront.tiered_views WHERE schema_name = %s", [schema])
-        run = subprocess.Popen(archiver.command("run", "--table", name), stderr=subprocess.DEVNULL, env=archiver.environment())
-        wait_until("it to wait for the claim", lambda: db.execute(waiting).fetchone()[0], 60)
+    with held_before_its_commit(db, stack, schema, archiver, name) as run:
         run.kill()
-        run.wait()
-        wait_until("its session to end", lambda: not db.execute(waiting).fetchone()[0], 30)
+        run.communicate()
+        wait_until("its session to end", lambda: not waiting_for_claims(db), 30)
     archiver.run(name)
     assert len(content(db, name)) == 20
 

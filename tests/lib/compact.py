@@ -140,7 +140,7 @@ class Retained:
     each time all of them have to be there still."""
 
     def __init__(self, env: dict[str, str]):
-        self.env, self.entries, self.rows = env, {}, {}
+        self.env, self.manifests, self.rows = env, {}, {}
 
     def check(self, schema: str, table: str, read: bool = True, scan: bool = True) -> None:
         """What strict readers insist on, of every snapshot; with `read`, every file of each is read in full, and pyiceberg scans
@@ -182,9 +182,7 @@ class Retained:
     def _live(self, manifest, sequence_number: int, io) -> list:
         """The files of a manifest as a snapshot lists it."""
         assert manifest.min_sequence_number <= manifest.sequence_number <= sequence_number
-        if manifest.manifest_path not in self.entries:
-            self.entries[manifest.manifest_path] = manifest.fetch_manifest_entry(io, discard_deleted=False)
-        entries = self.entries[manifest.manifest_path]
+        entries = lake.entries(manifest, io, self.manifests)
         live = [entry for entry in entries if entry.status != 2]
         counts = [sum(entry.status == status for entry in entries) for status in (0, 1, 2)]
         assert counts == [manifest.existing_files_count, manifest.added_files_count, manifest.deleted_files_count]

@@ -8,6 +8,8 @@ import warnings
 
 import boto3
 from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import ManifestEntry, ManifestFile
 from pyiceberg.table import Table
 
 warnings.filterwarnings("ignore", module="pyiceberg")
@@ -74,18 +76,24 @@ def orphans(env: dict[str, str]) -> set[str]:
     return found
 
 
-def referenced(table: Table, known: dict[str, set[str]] | None = None) -> set[str]:
+def entries(manifest: ManifestFile, io: FileIO, known: dict[str, list[ManifestEntry]]) -> list[ManifestEntry]:
+    """What a manifest says, also of files that are gone. `known` keeps it: a manifest never changes."""
+    path = manifest.manifest_path
+    if path not in known:
+        known[path] = manifest.fetch_manifest_entry(io, discard_deleted=False)
+    return known[path]
+
+
+def referenced(table: Table, known: dict[str, list[ManifestEntry]] | None = None) -> set[str]:
     """Keys of all objects that the snapshots of a table need. `known` keeps what manifests say between calls."""
     keys: set[str] = set()
     known = {} if known is None else known
     for snapshot in table.metadata.snapshots:
         keys.add(_key(snapshot.manifest_list))
         for manifest in snapshot.manifests(table.io):
-            path = manifest.manifest_path
-            if path not in known:
-                entries = manifest.fetch_manifest_entry(table.io, discard_deleted=False)
-                known[path] = {_key(entry.data_file.file_path) for entry in entries}
-            keys |= {_key(path)} | known[path]
+            if _key(manifest.manifest_path) not in keys:
+                keys.add(_key(manifest.manifest_path))
+                keys |= {_key(entry.data_file.file_path) for entry in entries(manifest, table.io, known)}
     return keys
 
 

@@ -112,6 +112,14 @@ def waits_for(watcher: psycopg.Connection, pid: int, kind: str | tuple[str, ...]
     wait_until(f"backend {pid} to wait for {kind}", lambda: (watcher.execute(sql, [kinds, pid]).fetchone() or [None])[0], timeout_s)
 
 
+def meets_waiting(watcher: psycopg.Connection, pid: int, timeout_s: float = 30.0) -> None:
+    """[`waits_for`] the engine where the waits are short and other work lies between them: looks without a pause."""
+    sql = "SELECT state = 'active' AND wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = %s"
+    deadline = time.monotonic() + timeout_s
+    while not (watcher.execute(sql, [pid]).fetchone() or [None])[0]:
+        assert time.monotonic() < deadline, f"backend {pid} was not met waiting for the engine"
+
+
 def limit(seconds: float) -> float:
     """A time limit that is meant for a machine with nothing else to do, longer where others have its cores."""
     return seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))

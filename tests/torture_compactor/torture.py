@@ -52,7 +52,7 @@ class Twins:
 
     def __init__(self, stack: Stack, name: str):
         self.stack, self.name, self.env = stack, name, stack.environment()
-        self.retained, self.manifests = Retained(self.env), {}
+        self.retained = Retained(self.env)
         self.reference = f'"ice"."tc"."{name}"'
         with stack.connect() as db:
             db.execute("SET client_min_messages = warning")
@@ -83,7 +83,7 @@ class Twins:
 
     def garbage(self) -> set[str]:
         found = {key for key in lake.objects(f"tc/{self.name}/", self.env) if not key.endswith(".metadata.json")}
-        return found - lake.referenced(lake.catalog(self.env).load_table(("tc", self.name)), self.manifests)
+        return found - lake.referenced(lake.catalog(self.env).load_table(("tc", self.name)), self.retained.manifests)
 
     def drop(self) -> None:
         with self.stack.connect() as db:
@@ -153,7 +153,7 @@ def mixed(stack: Stack, compactor: Compactor, rng: random.Random, inserts: int, 
         for task in ("compact", "rewrite-manifests", "compact"):
             compactor.run("tc.mixed", task, *TASKS[task])
         rows = twins.check(db, foreign=True)
-    Retained(twins.env).check("tc", "mixed")
+    twins.retained.check("tc", "mixed")
     shape = Shape(twins.env, "tc", "mixed")
     files = shape.data_files + shape.delete_files
     print(f"mixed: {inserts} inserts, {inserts // 10} updates, {inserts // 10} deletes by {writers} writers in {time.monotonic() - began:.0f} s,"

@@ -9,8 +9,7 @@ use crate::{error::OrRaise, fdw};
 /// Calling convention of the handler, which PostgreSQL asks for by this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn pg_finfo_coldfront_fdw_handler() -> &'static pg_sys::Pg_finfo_record {
-    static RECORD: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
-    &RECORD
+    &super::VERSION_1
 }
 
 /// `fdw_handler`: its result is the pointer itself, which no safe return type of the SQL layer expresses.

@@ -19,8 +19,7 @@ const ROWS_AT_ONCE: u32 = 64;
 /// Calling convention of the function, which PostgreSQL asks for by this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn pg_finfo_coldfront_row_hash() -> &'static pg_sys::Pg_finfo_record {
-    static RECORD: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
-    &RECORD
+    &super::VERSION_1
 }
 
 /// `coldfront._row_hash(record)`, which is strict. Records of any type have no safe form in the SQL layer.
